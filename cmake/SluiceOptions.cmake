@@ -1,0 +1,40 @@
+# Compiler settings that every target shares.
+
+option(SLUICE_TESTS "Build the tests" ON)
+option(SLUICE_BENCHMARKS "Build the benchmarks" OFF)
+option(SLUICE_FUZZERS "Build the fuzz targets (Clang only)" OFF)
+set(SLUICE_SANITIZE "" CACHE STRING "Sanitizers for every target, as in address,undefined")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+
+find_program(SLUICE_CCACHE ccache)
+if(SLUICE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${SLUICE_CCACHE}")
+endif()
+
+add_library(sluice_options INTERFACE)
+target_compile_options(
+  sluice_options
+  INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast
+            -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Wundef -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 reports these two falsely from inside std::string and std::vector when it optimises.
+  # An aggregate's unnamed members are zero in this code base, on purpose.
+  target_compile_options(sluice_options INTERFACE -Wno-error=restrict -Wno-error=stringop-overflow
+                                                  -Wno-missing-field-initializers)
+else()
+  target_compile_options(sluice_options INTERFACE -Wno-missing-field-initializers
+                                                  -Wno-missing-designated-field-initializers)
+endif()
+
+if(SLUICE_SANITIZE)
+  add_compile_options(-fsanitize=${SLUICE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${SLUICE_SANITIZE})
+  if(SLUICE_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=all)
+  endif()
+endif()

@@ -1,0 +1,37 @@
+# One target per folder, so that linking follows the table of who may include whom.
+
+include(GoogleTest)
+
+# sluice_library(core SOURCES gcra.cc ... DEPENDS sluice_base ...): the library of one folder.
+function(sluice_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(sluice_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(sluice_${name} PUBLIC "${PROJECT_SOURCE_DIR}/include"
+                                                   "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(sluice_${name} PUBLIC ${ARG_DEPENDS} PRIVATE sluice_options)
+endfunction()
+
+# sluice_test(core SOURCES gcra_test.cc ... DEPENDS sluice_core): one test program per folder, each
+# of its tests known to ctest. It is called NAME_test.
+function(sluice_test name)
+  if(NOT SLUICE_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name}_test ${ARG_SOURCES})
+  target_include_directories(${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(${name}_test PRIVATE ${ARG_DEPENDS} sluice_options GTest::gtest_main
+                                             GTest::gmock rapidcheck)
+  gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endfunction()
+
+# sluice_benchmark(core SOURCES core_bench.cc DEPENDS sluice_core): called NAME_bench.
+function(sluice_benchmark name)
+  if(NOT SLUICE_BENCHMARKS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name}_bench ${ARG_SOURCES})
+  target_link_libraries(${name}_bench PRIVATE ${ARG_DEPENDS} sluice_options
+                                              benchmark::benchmark_main)
+endfunction()

@@ -1,0 +1,42 @@
+// The seam through which time enters.
+#pragma once
+
+#include <sluice/time.h>
+
+namespace sluice {
+
+// Thread-safe. Implementations never let `mono` go back between two calls of one thread.
+class Clock {
+ public:
+  Clock() = default;
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+  virtual ~Clock() = default;
+
+  [[nodiscard]] virtual Now now() const noexcept = 0;
+};
+
+// The machine's clocks: CLOCK_MONOTONIC and CLOCK_REALTIME.
+class SystemClock final : public Clock {
+ public:
+  [[nodiscard]] Now now() const noexcept override;
+};
+
+// A clock that stands still until told otherwise, for tests and simulations. One thread.
+class ManualClock final : public Clock {
+ public:
+  explicit ManualClock(Now start = {}) noexcept : now_(start) {}
+
+  [[nodiscard]] Now now() const noexcept override { return now_; }
+
+  // Time passes: both clocks move.
+  void advance(Nanos by) noexcept { now_.mono += by; }
+
+  // Somebody sets the wall clock, forwards or backwards; no time passes.
+  void step_wall(Nanos by) noexcept { now_.wall_offset += by; }
+
+ private:
+  Now now_;
+};
+
+}  // namespace sluice

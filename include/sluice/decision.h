@@ -1,0 +1,35 @@
+// The answer to one check.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <sluice/time.h>
+
+namespace sluice {
+
+enum class Verdict : std::uint8_t {
+  allowed,
+  refused,
+  never,  // the cost exceeds the capacity: no wait will help, and nothing was consumed
+};
+
+struct Decision {
+  Verdict verdict = Verdict::allowed;
+
+  std::uint64_t limit = 0;      // what `remaining` is when the key is idle (burst for buckets)
+  std::uint64_t remaining = 0;  // this many requests of cost 1, sent at once, are admitted
+  Nanos reset_after{0};         // until `remaining` is back at `limit`, if nothing else arrives
+
+  // The shortest wait after which the same request, alone, is admitted. Absent when it was
+  // admitted, when it never will be, and for concurrency, where nobody can know.
+  std::optional<Nanos> retry_after;
+
+  Nanos delay{0};  // hold an admitted request this long before passing it on (queueing only)
+
+  [[nodiscard]] constexpr bool allowed() const noexcept { return verdict == Verdict::allowed; }
+
+  friend constexpr bool operator==(const Decision&, const Decision&) = default;
+};
+
+}  // namespace sluice

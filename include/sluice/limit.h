@@ -1,0 +1,70 @@
+// A limit: the numbers an operator writes down, before they are compiled into state and steps.
+//
+// Plain data. `core::compile` proves that a limit can be enforced exactly and says what to change
+// when it cannot; nothing is clamped silently.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <sluice/time.h>
+
+namespace sluice {
+
+// Enumerators are spelled alike in code, configuration, metric labels and JSON.
+enum class Algorithm : std::uint8_t {
+  token_bucket,
+  leaky_bucket,
+  gcra,
+  fixed_window,
+  sliding_log,
+  sliding_counter,
+  sliding_buckets,
+  concurrency,
+};
+
+enum class Refill : std::uint8_t { continuous, interval };           // token_bucket
+enum class Align : std::uint8_t { epoch, calendar, first_request };  // fixed_window
+enum class CalendarUnit : std::uint8_t { day, week, month, year };   // fixed_window, calendar
+
+// What happens to a key's state when its limit is edited.
+enum class OnChange : std::uint8_t {
+  keep,          // what was used stays used
+  proportional,  // the used share of the capacity stays
+  reset,         // start afresh
+};
+
+inline constexpr std::array kAlgorithms{
+    Algorithm::token_bucket,    Algorithm::leaky_bucket, Algorithm::gcra,
+    Algorithm::fixed_window,    Algorithm::sliding_log,  Algorithm::sliding_counter,
+    Algorithm::sliding_buckets, Algorithm::concurrency,
+};
+
+struct Limit {
+  Algorithm algorithm = Algorithm::token_bucket;
+  std::uint64_t amount = 0;  // per period; in flight for `concurrency`
+  Nanos period{0};           // 0 for calendar windows and for concurrency
+
+  // An option that is absent takes the algorithm's default; one that is set although the algorithm
+  // has no use for it is an error.
+  std::optional<std::uint64_t> burst;  // buckets: capacity
+  std::optional<Refill> refill;        // token_bucket
+  std::optional<Align> align;          // fixed_window
+  std::optional<CalendarUnit> unit;    // fixed_window, calendar
+  std::optional<std::string> zone;     // fixed_window, calendar; IANA name, default UTC
+  std::optional<Nanos> granularity;    // sliding_buckets: width of a sub-window
+  std::optional<Nanos> queue;          // leaky_bucket: longest time a request may be held
+  std::optional<Nanos> ttl;            // concurrency: life of a lease that nobody renews
+  bool count_denied = false;           // refused requests consume, too
+};
+
+[[nodiscard]] std::string_view to_string(Algorithm algorithm) noexcept;
+[[nodiscard]] std::string_view to_string(Refill refill) noexcept;
+[[nodiscard]] std::string_view to_string(Align align) noexcept;
+[[nodiscard]] std::string_view to_string(CalendarUnit unit) noexcept;
+[[nodiscard]] std::string_view to_string(OnChange change) noexcept;
+
+}  // namespace sluice

@@ -1,0 +1,21 @@
+#include <ctime>
+
+#include <sluice/clock.h>
+
+namespace sluice {
+namespace {
+
+Nanos read(clockid_t id) noexcept {
+  timespec time{};
+  clock_gettime(id, &time);
+  return std::chrono::seconds{time.tv_sec} + Nanos{time.tv_nsec};
+}
+
+}  // namespace
+
+Now SystemClock::now() const noexcept {
+  const Nanos mono = read(CLOCK_MONOTONIC);
+  return {.mono = MonoTime{mono}, .wall_offset = read(CLOCK_REALTIME) - mono};
+}
+
+}  // namespace sluice

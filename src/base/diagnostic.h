@@ -1,0 +1,30 @@
+// What is wrong with something a person wrote, and what to do about it.
+//
+// For the control road only: building one allocates.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <tl/expected.hpp>
+
+namespace sluice {
+
+struct Diagnostic {
+  std::string message;  // names the offending text
+  std::string remedy;   // what to write instead; may be empty
+
+  [[nodiscard]] std::string text() const {
+    return remedy.empty() ? message : message + "; " + remedy;
+  }
+};
+
+template <class T>
+using Parsed = tl::expected<T, Diagnostic>;
+
+[[nodiscard]] inline tl::unexpected<Diagnostic> mistake(std::string message,
+                                                        std::string remedy = {}) {
+  return tl::unexpected(Diagnostic{std::move(message), std::move(remedy)});
+}
+
+}  // namespace sluice

@@ -1,0 +1,22 @@
+// Lengths of time as people write them: 500ms, 90s, 1h30m, 7d.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <sluice/time.h>
+
+#include "base/diagnostic.h"
+
+namespace sluice {
+
+// One or more whole numbers, each with its unit, largest first: ns, us, ms, s, m, h, d, w.
+[[nodiscard]] Parsed<Nanos> parse_duration(std::string_view text);
+
+// The shortest exact spelling that parse_duration reads back: 90s, 1h30m, 1ms500us.
+[[nodiscard]] std::string format_duration(Nanos duration);
+
+// For eyes only: three significant digits and one unit, as in 1.23ms.
+[[nodiscard]] std::string approximate_duration(Nanos duration);
+
+}  // namespace sluice

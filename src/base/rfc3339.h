@@ -1,0 +1,19 @@
+// Instants as RFC 3339 writes them: 2022-01-20T00:13:05.25Z, 2022-01-20 01:13:05+01:00.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <sluice/time.h>
+
+#include "base/diagnostic.h"
+
+namespace sluice {
+
+// From 1970 up to 2262, to the nanosecond. A leap second is the first instant of the next minute.
+[[nodiscard]] Parsed<WallTime> parse_rfc3339(std::string_view text);
+
+// In UTC, with as many fraction digits as it takes.
+[[nodiscard]] std::string format_rfc3339(WallTime time);
+
+}  // namespace sluice

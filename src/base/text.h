@@ -1,0 +1,30 @@
+// Small helpers on text that later layers share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sluice {
+
+[[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+// All of the text as an unsigned decimal number; nothing on any other character or on overflow.
+[[nodiscard]] std::optional<std::uint64_t> parse_number(std::string_view digits) noexcept;
+
+// The known word that a misspelt one most likely meant, or an empty view.
+[[nodiscard]] std::string_view nearest_word(std::string_view word,
+                                            std::span<const std::string_view> known);
+
+// "a, b and c"
+[[nodiscard]] std::string join_words(std::span<const std::string_view> words);
+
+// With quotes and escapes, ready to be put into JSON. Bytes that are not UTF-8 become U+FFFD.
+[[nodiscard]] std::string json_string(std::string_view text);
+
+// Quoted for an error message: control characters and over-long tails made visible.
+[[nodiscard]] std::string quoted(std::string_view text);
+
+}  // namespace sluice

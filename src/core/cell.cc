@@ -1,0 +1,279 @@
+#include "core/cell.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::core {
+namespace {
+
+template <class State>
+Outcome keep(State& state, const Step<State>& step) noexcept {
+  state = step.state;
+  return {.decision = step.decision, .receipt = step.receipt};
+}
+
+// Kind<Limit> binds an algorithm's step functions to its storage. `same_grid` says whether two
+// limits can read each other's states.
+template <class Limit>
+struct Kind;
+
+template <>
+struct Kind<GcraLimit> {
+  using Stored = Cell::Gcra;
+
+  static GcraState& current(const GcraLimit& limit, Stored& stored, Now now) noexcept {
+    const Meter& meter = limit.meter;
+    const Nanos drained = gcra_wait(limit, meter.capacity + meter.queue + meter.slack);
+    if (!stored.seen || now.mono - *stored.seen > drained) {
+      stored.state = gcra_idle(limit, now.mono);
+    }
+    stored.seen = std::max(stored.seen.value_or(now.mono), now.mono);
+    return stored.state;
+  }
+  static Outcome step(const GcraLimit& limit, Stored& stored, Now now, Cost cost) {
+    GcraState& state = current(limit, stored, now);
+    return keep(state, gcra_step(limit, state, now.mono, cost));
+  }
+  static Outcome charge(const GcraLimit& limit, Stored& stored, Now now, Cost cost) {
+    GcraState& state = current(limit, stored, now);
+    return keep(state, gcra_charge(limit, state, now.mono, cost));
+  }
+  static void refund(const GcraLimit& limit, Stored& stored, Now now, Receipt receipt,
+                     Cost amount) {
+    GcraState& state = current(limit, stored, now);
+    state = gcra_refund(limit, state, now.mono, receipt, amount);
+  }
+  static bool same_grid(const GcraLimit&, const GcraLimit&) noexcept { return true; }
+  static void convert(const GcraLimit& from, const GcraLimit& to, Stored& stored, Now now,
+                      OnChange change) {
+    GcraState& state = current(from, stored, now);
+    state = gcra_convert(from, to, state, now.mono, change);
+  }
+};
+
+template <>
+struct Kind<IntervalLimit> {
+  using Stored = Cell::Interval;
+
+  static Outcome step(const IntervalLimit& limit, Stored& stored, Now now, Cost cost) {
+    return keep(stored.state, interval_step(limit, stored.state, now.wall(), cost));
+  }
+  static Outcome charge(const IntervalLimit& limit, Stored& stored, Now now, Cost cost) {
+    return keep(stored.state, interval_charge(limit, stored.state, now.wall(), cost));
+  }
+  static void refund(const IntervalLimit& limit, Stored& stored, Now now, Receipt receipt,
+                     Cost amount) {
+    stored.state = interval_refund(limit, stored.state, now.wall(), receipt, amount);
+  }
+  static bool same_grid(const IntervalLimit& from, const IntervalLimit& to) noexcept {
+    return from.period == to.period;
+  }
+  static void convert(const IntervalLimit& from, const IntervalLimit& to, Stored& stored, Now now,
+                      OnChange change) {
+    stored.state = interval_convert(from, to, stored.state, now.wall(), change);
+  }
+};
+
+template <>
+struct Kind<WindowLimit> {
+  using Stored = Cell::Window;
+
+  static Outcome step(const WindowLimit& limit, Stored& stored, Now now, Cost cost) {
+    return keep(stored.state, fixed_window_step(limit, stored.state, now.wall(), cost));
+  }
+  static Outcome charge(const WindowLimit& limit, Stored& stored, Now now, Cost cost) {
+    return keep(stored.state, fixed_window_charge(limit, stored.state, now.wall(), cost));
+  }
+  static void refund(const WindowLimit&, Stored& stored, Now, Receipt receipt, Cost amount) {
+    stored.state = window_refund(stored.state, receipt, amount);
+  }
+  static bool same_grid(const WindowLimit& from, const WindowLimit& to) noexcept {
+    if (!from.calendar || !to.calendar)
+      return from.calendar == to.calendar && from.period == to.period;
+    return *from.calendar == *to.calendar;
+  }
+  static void convert(const WindowLimit& from, const WindowLimit& to, Stored& stored, Now,
+                      OnChange change) {
+    stored.state = window_convert(from.amount, to.amount, stored.state, change);
+  }
+};
+
+template <>
+struct Kind<FirstRequestLimit> {
+  using Stored = Cell::FirstRequest;
+
+  static Outcome step(const FirstRequestLimit& limit, Stored& stored, Now now, Cost cost) {
+    return keep(stored.state, first_request_step(limit, stored.state, now.mono, cost));
+  }
+  static Outcome charge(const FirstRequestLimit& limit, Stored& stored, Now now, Cost cost) {
+    return keep(stored.state, first_request_charge(limit, stored.state, now.mono, cost));
+  }
+  static void refund(const FirstRequestLimit&, Stored& stored, Now, Receipt receipt, Cost amount) {
+    stored.state = window_refund(stored.state, receipt, amount);
+  }
+  static bool same_grid(const FirstRequestLimit& from, const FirstRequestLimit& to) noexcept {
+    return from.period == to.period;
+  }
+  static void convert(const FirstRequestLimit& from, const FirstRequestLimit& to, Stored& stored,
+                      Now, OnChange change) {
+    stored.state = window_convert(from.amount, to.amount, stored.state, change);
+  }
+};
+
+template <>
+struct Kind<LogLimit> {
+  using Stored = Cell::Log;
+
+  // The ring grows with use up to the amount, so that quiet keys stay small.
+  static LogView view(const LogLimit& limit, Stored& stored) {
+    LogHeader& header = stored.header;
+    if (header.size == stored.ring.size() && header.size < limit.amount) {
+      std::rotate(stored.ring.begin(), stored.ring.begin() + header.first, stored.ring.end());
+      header.first = 0;
+      stored.ring.resize(std::min<std::size_t>(limit.amount, stored.ring.size() * 2 + 4));
+    }
+    return {.header = &header, .ring = stored.ring};
+  }
+  static Outcome step(const LogLimit& limit, Stored& stored, Now now, Cost cost) {
+    return sliding_log_step(limit, view(limit, stored), now.mono, cost);
+  }
+  static Outcome charge(const LogLimit& limit, Stored& stored, Now now, Cost cost) {
+    return sliding_log_charge(limit, view(limit, stored), now.mono, cost);
+  }
+  static void refund(const LogLimit& limit, Stored& stored, Now, Receipt receipt, Cost amount) {
+    sliding_log_refund(view(limit, stored), receipt, amount);
+  }
+  static bool same_grid(const LogLimit&, const LogLimit&) noexcept { return true; }
+  static void convert(const LogLimit& from, const LogLimit& to, Stored& stored, Now,
+                      OnChange change) {
+    sliding_log_convert(from, to, view(from, stored), change);
+  }
+};
+
+template <>
+struct Kind<CounterLimit> {
+  using Stored = Cell::Counter;
+
+  static Outcome step(const CounterLimit& limit, Stored& stored, Now now, Cost cost) {
+    return keep(stored.state, sliding_counter_step(limit, stored.state, now.wall(), cost));
+  }
+  static Outcome charge(const CounterLimit& limit, Stored& stored, Now now, Cost cost) {
+    return keep(stored.state, sliding_counter_charge(limit, stored.state, now.wall(), cost));
+  }
+  static void refund(const CounterLimit&, Stored& stored, Now, Receipt receipt, Cost amount) {
+    stored.state = sliding_counter_refund(stored.state, receipt, amount);
+  }
+  static bool same_grid(const CounterLimit& from, const CounterLimit& to) noexcept {
+    return from.period == to.period;
+  }
+  static void convert(const CounterLimit& from, const CounterLimit& to, Stored& stored, Now,
+                      OnChange change) {
+    stored.state = sliding_counter_convert(from, to, stored.state, change);
+  }
+};
+
+template <>
+struct Kind<BucketsLimit> {
+  using Stored = Cell::Buckets;
+
+  static BucketsView view(const BucketsLimit& limit, Stored& stored) {
+    stored.counters.resize(static_cast<std::size_t>(limit.slices) + 1);
+    return {.header = &stored.header, .counters = stored.counters};
+  }
+  static Outcome step(const BucketsLimit& limit, Stored& stored, Now now, Cost cost) {
+    return sliding_buckets_step(limit, view(limit, stored), now.wall(), cost);
+  }
+  static Outcome charge(const BucketsLimit& limit, Stored& stored, Now now, Cost cost) {
+    return sliding_buckets_charge(limit, view(limit, stored), now.wall(), cost);
+  }
+  static void refund(const BucketsLimit& limit, Stored& stored, Now, Receipt receipt, Cost amount) {
+    sliding_buckets_refund(view(limit, stored), receipt, amount);
+  }
+  static bool same_grid(const BucketsLimit& from, const BucketsLimit& to) noexcept {
+    return from.width == to.width && from.slices == to.slices;
+  }
+  static void convert(const BucketsLimit& from, const BucketsLimit& to, Stored& stored, Now,
+                      OnChange change) {
+    sliding_buckets_convert(from, to, view(from, stored), change);
+  }
+};
+
+template <>
+struct Kind<ConcurrencyLimit> {
+  using Stored = Cell::Concurrency;
+
+  static Outcome step(const ConcurrencyLimit& limit, Stored& stored, Now now, Cost cost) {
+    return keep(stored.state, concurrency_step(limit, stored.state, now.mono, cost));
+  }
+  static Outcome charge(const ConcurrencyLimit& limit, Stored& stored, Now now, Cost cost) {
+    return keep(stored.state, concurrency_charge(limit, stored.state, now.mono, cost));
+  }
+  static void refund(const ConcurrencyLimit& limit, Stored& stored, Now now, Receipt receipt,
+                     Cost amount) {
+    stored.state = concurrency_release(limit, stored.state, now.mono, receipt, amount);
+  }
+  static bool same_grid(const ConcurrencyLimit& from, const ConcurrencyLimit& to) noexcept {
+    return from.ttl == to.ttl;
+  }
+  static void convert(const ConcurrencyLimit&, const ConcurrencyLimit&, Stored&, Now, OnChange) {
+    // Requests in flight stay in flight.
+  }
+};
+
+template <class Limit>
+using StoredFor = typename Kind<Limit>::Stored;
+
+}  // namespace
+
+template <class Stored>
+Stored& Cell::stored() {
+  if (auto* held = std::get_if<Stored>(&state_)) return *held;
+  return state_.emplace<Stored>();
+}
+
+Outcome Cell::decide(const CompiledLimit& limit, Now now, Cost cost) {
+  return std::visit(
+      [&]<class Limit>(const Limit& of) {
+        return Kind<Limit>::step(of, stored<StoredFor<Limit>>(), now, cost);
+      },
+      limit);
+}
+
+Outcome Cell::charge(const CompiledLimit& limit, Now now, Cost cost) {
+  return std::visit(
+      [&]<class Limit>(const Limit& of) {
+        return Kind<Limit>::charge(of, stored<StoredFor<Limit>>(), now, cost);
+      },
+      limit);
+}
+
+void Cell::refund(const CompiledLimit& limit, Now now, Receipt receipt, Cost amount) {
+  std::visit(
+      [&]<class Limit>(const Limit& of) {
+        Kind<Limit>::refund(of, stored<StoredFor<Limit>>(), now, receipt, amount);
+      },
+      limit);
+}
+
+void Cell::convert(const CompiledLimit& from, const CompiledLimit& to, Now now, OnChange change) {
+  const bool carried = std::visit(
+      [&]<class From, class To>(const From& old_limit, const To& new_limit) {
+        if constexpr (std::is_same_v<From, To>) {
+          if (!Kind<To>::same_grid(old_limit, new_limit)) return false;
+          Kind<To>::convert(old_limit, new_limit, stored<StoredFor<To>>(), now, change);
+          return true;
+        }
+        return false;
+      },
+      from, to);
+  if (carried) return;
+
+  const Decision before = decide(from, now, 0).decision;
+  state_ = std::monostate{};
+  const auto used = static_cast<Cost>(before.limit - before.remaining);
+  const auto old_capacity = static_cast<Cost>(before.limit);
+  const auto new_capacity = static_cast<Cost>(decide(to, now, 0).decision.limit);
+  charge(to, now, converted_count(old_capacity, new_capacity, used, change));
+}
+
+}  // namespace sluice::core

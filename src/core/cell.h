@@ -1,0 +1,71 @@
+// One key's state under one limit, whatever the algorithm.
+//
+// The obvious storage: a variant that allocates where an algorithm needs room. Replay, load
+// generation and tests use it; the counter table keeps the same states in slots. Externally
+// synchronised.
+#pragma once
+
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include <sluice/time.h>
+
+#include "core/compiled_limit.h"
+
+namespace sluice::core {
+
+class Cell {
+ public:
+  [[nodiscard]] Outcome decide(const CompiledLimit& limit, Now now, Cost cost);
+
+  // Charges a cost that cannot be refused any more; saturates at the capacity.
+  Outcome charge(const CompiledLimit& limit, Now now, Cost cost);
+
+  // Returns up to `amount` of a charge; for concurrency, gives the slots back.
+  void refund(const CompiledLimit& limit, Now now, Receipt receipt, Cost amount);
+
+  // Carries the state over to an edited limit. Where algorithm, period or windows differ, what was
+  // used is charged anew, at this instant.
+  void convert(const CompiledLimit& from, const CompiledLimit& to, Now now, OnChange change);
+
+  // What is stored for each kind of limit, in the order of CompiledLimit.
+  struct Gcra {
+    GcraState state;
+    std::optional<MonoTime> seen;  // ticks wrap: a state idle for longer than its drain is dropped
+  };
+  struct Interval {
+    IntervalState state;
+  };
+  struct Window {
+    WindowState state;
+  };
+  struct FirstRequest {
+    WindowState state;
+  };
+  struct Log {
+    LogHeader header;
+    std::vector<LogEntry> ring;
+  };
+  struct Counter {
+    CounterState state;
+  };
+  struct Buckets {
+    BucketsHeader header;
+    std::vector<Cost> counters;
+  };
+  struct Concurrency {
+    ConcurrencyState state;
+  };
+
+ private:
+  // A cell that was never charged, or was last used under another kind of limit, starts idle.
+  template <class Stored>
+  [[nodiscard]] Stored& stored();
+
+  std::variant<std::monostate, Gcra, Interval, Window, FirstRequest, Log, Counter, Buckets,
+               Concurrency>
+      state_;
+};
+
+}  // namespace sluice::core

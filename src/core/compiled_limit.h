@@ -1,0 +1,46 @@
+// From the numbers an operator wrote to the numbers a step function uses.
+//
+// compile() is where a limit is refused: every range that the step functions rely on is proven
+// here, in wide arithmetic, so that they need no checks of their own. Nothing is clamped; a limit
+// that cannot be enforced comes back with the change, or the algorithm, that would make it
+// possible.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include <sluice/limit.h>
+
+#include "base/diagnostic.h"
+#include "core/concurrency.h"
+#include "core/fixed_window.h"
+#include "core/gcra.h"
+#include "core/sliding_buckets.h"
+#include "core/sliding_counter.h"
+#include "core/sliding_log.h"
+#include "core/token_bucket.h"
+
+namespace sluice::core {
+
+inline constexpr std::uint64_t kAmountMax = 1'000'000'000;
+inline constexpr Nanos kPeriodMin = std::chrono::milliseconds{1};
+inline constexpr Nanos kPeriodMax = std::chrono::hours{24 * 366};
+inline constexpr Nanos kDrainMax = std::chrono::hours{24 * 731};  // two years
+inline constexpr Nanos kQueueMax = std::chrono::hours{24};
+inline constexpr Nanos kTtlDefault = std::chrono::seconds{60};
+inline constexpr std::int64_t kSlicesDefault = 8;
+
+using CompiledLimit = std::variant<GcraLimit, IntervalLimit, WindowLimit, FirstRequestLimit,
+                                   LogLimit, CounterLimit, BucketsLimit, ConcurrencyLimit>;
+
+[[nodiscard]] Parsed<CompiledLimit> compile(const Limit& limit);
+
+// What `limit` is in every decision, and the largest cost that can ever pass.
+[[nodiscard]] std::uint64_t capacity(const Limit& limit) noexcept;
+
+// The most that can be admitted in any window of one period (in flight, for concurrency), however
+// the requests are timed. Release times count where requests queue. For a compiled limit, without
+// refunds.
+[[nodiscard]] std::uint64_t most_admitted(const Limit& limit) noexcept;
+
+}  // namespace sluice::core

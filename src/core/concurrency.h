@@ -1,0 +1,55 @@
+// Concurrency: how many requests are in flight. A slot is a lease that the holder gives back.
+//
+// A holder that dies gives nothing back, so leases lapse. Time is cut into generations of one TTL
+// and the state counts the leases of this generation and the one before; what is older has lapsed.
+// A lease therefore lives for at least one and at most two TTLs, and a holder renews it at half a
+// TTL by moving it into the current generation. Two counters replace a record per lease.
+//
+// Time base: monotonic. Time that goes back ends no lease.
+//
+// Most in flight: `amount`. Nobody knows when a holder will finish, so a refusal carries no
+// retry_after; reset_after says when the leases lapse if nobody renews them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/step.h"
+
+namespace sluice::core {
+
+struct ConcurrencyLimit {
+  Cost amount = 1;
+  Nanos ttl{1};
+};
+
+// All zeros is an idle key. An edited amount needs no conversion: requests in flight stay in
+// flight, whatever `on_change` says, and new ones wait until there is room under the new amount.
+struct ConcurrencyState {
+  std::int64_t generation = 0;
+  Cost previous = 0;  // leases taken or renewed in the generation before
+  Cost current = 0;
+
+  friend constexpr bool operator==(const ConcurrencyState&, const ConcurrencyState&) = default;
+};
+
+// Takes `cost` slots; the receipt is the lease.
+[[nodiscard]] Step<ConcurrencyState> concurrency_step(const ConcurrencyLimit& limit,
+                                                      ConcurrencyState state, MonoTime now,
+                                                      Cost cost) noexcept;
+[[nodiscard]] Step<ConcurrencyState> concurrency_charge(const ConcurrencyLimit& limit,
+                                                        ConcurrencyState state, MonoTime now,
+                                                        Cost cost) noexcept;
+
+// Gives slots back; a lease that has lapsed is ignored. A lease is given back once: two counters
+// cannot tell one holder from another.
+[[nodiscard]] ConcurrencyState concurrency_release(const ConcurrencyLimit& limit,
+                                                   ConcurrencyState state, MonoTime now,
+                                                   Receipt lease, Cost amount) noexcept;
+
+// Moves a lease into the current generation. The answer's receipt replaces the lease; its cost is 0
+// when the lease had lapsed, and the holder then no longer counts.
+[[nodiscard]] Step<ConcurrencyState> concurrency_renew(const ConcurrencyLimit& limit,
+                                                       ConcurrencyState state, MonoTime now,
+                                                       Receipt lease) noexcept;
+
+}  // namespace sluice::core

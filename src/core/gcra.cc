@@ -1,0 +1,66 @@
+#include "core/gcra.h"
+
+#include "base/int128.h"
+
+namespace sluice::core {
+namespace {
+
+Step<GcraState> answer(const GcraLimit& limit, const MeterStep& step) noexcept {
+  Decision decision{
+      .verdict = step.verdict,
+      .limit = limit.meter.burst,
+      .remaining = static_cast<std::uint64_t>(meter_remaining(limit.meter, step.level)),
+      .reset_after = gcra_wait(limit, step.level),
+      .retry_after = std::nullopt,
+      .delay = gcra_wait(limit, step.delay),
+  };
+  if (step.verdict == Verdict::refused) decision.retry_after = gcra_wait(limit, step.wait);
+  return {.state = step.state, .decision = decision, .receipt = step.receipt};
+}
+
+std::uint8_t fraction_bits_for(std::int64_t period_ns, std::int64_t amount) noexcept {
+  if (period_ns % amount == 0) return 0;
+  return period_ns / amount >= 16 ? 4 : 8;
+}
+
+}  // namespace
+
+GcraLimit GcraLimit::from(Numbers numbers) noexcept {
+  const std::int64_t period_ns = numbers.period.count();
+  const std::int64_t amount = numbers.amount;
+  const std::uint8_t bits = fraction_bits_for(period_ns, amount);
+  const std::int64_t tick_per_ns = std::int64_t{1} << bits;
+  const std::int64_t unit = mul_div_ceil(period_ns, tick_per_ns, amount);
+  return {.meter = {.unit = unit,
+                    .capacity = unit * numbers.burst,
+                    .queue = numbers.queue.count() * tick_per_ns,
+                    .slack = kClockStep.count() * tick_per_ns,
+                    .burst = numbers.burst,
+                    .count_denied = numbers.count_denied},
+          .fraction_bits = bits};
+}
+
+Step<GcraState> gcra_step(const GcraLimit& limit, GcraState state, MonoTime now,
+                          Cost cost) noexcept {
+  return answer(limit, meter_step(limit.meter, state, gcra_ticks(limit, now), cost));
+}
+
+Step<GcraState> gcra_charge(const GcraLimit& limit, GcraState state, MonoTime now,
+                            Cost cost) noexcept {
+  return answer(limit, meter_charge(limit.meter, state, gcra_ticks(limit, now), cost));
+}
+
+GcraState gcra_refund(const GcraLimit& limit, GcraState state, MonoTime now, Receipt receipt,
+                      Cost amount) noexcept {
+  return meter_refund(limit.meter, state, gcra_ticks(limit, now), receipt, amount);
+}
+
+GcraState gcra_convert(const GcraLimit& from, const GcraLimit& to, GcraState state, MonoTime now,
+                       OnChange change) noexcept {
+  if (change == OnChange::reset) return gcra_idle(to, now);
+  const std::int64_t level = meter_level(from.meter, state, gcra_ticks(from, now));
+  const std::int64_t kept = meter_converted(from.meter, to.meter, level, change);
+  return {.tat = gcra_ticks(to, now) + static_cast<std::uint64_t>(kept)};
+}
+
+}  // namespace sluice::core

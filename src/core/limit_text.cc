@@ -1,0 +1,155 @@
+#include "core/limit_text.h"
+
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+
+namespace sluice {
+
+std::string_view to_string(Algorithm algorithm) noexcept {
+  switch (algorithm) {
+    case Algorithm::token_bucket: return "token_bucket";
+    case Algorithm::leaky_bucket: return "leaky_bucket";
+    case Algorithm::gcra: return "gcra";
+    case Algorithm::fixed_window: return "fixed_window";
+    case Algorithm::sliding_log: return "sliding_log";
+    case Algorithm::sliding_counter: return "sliding_counter";
+    case Algorithm::sliding_buckets: return "sliding_buckets";
+    case Algorithm::concurrency: return "concurrency";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Refill refill) noexcept {
+  return refill == Refill::continuous ? "continuous" : "interval";
+}
+
+std::string_view to_string(Align align) noexcept {
+  switch (align) {
+    case Align::epoch: return "epoch";
+    case Align::calendar: return "calendar";
+    case Align::first_request: return "first_request";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(CalendarUnit unit) noexcept {
+  switch (unit) {
+    case CalendarUnit::day: return "day";
+    case CalendarUnit::week: return "week";
+    case CalendarUnit::month: return "month";
+    case CalendarUnit::year: return "year";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(OnChange change) noexcept {
+  switch (change) {
+    case OnChange::keep: return "keep";
+    case OnChange::proportional: return "proportional";
+    case OnChange::reset: return "reset";
+  }
+  return "unknown";
+}
+
+}  // namespace sluice
+
+namespace sluice::core {
+namespace {
+
+constexpr std::array kRefills{Refill::continuous, Refill::interval};
+constexpr std::array kAligns{Align::epoch, Align::calendar, Align::first_request};
+constexpr std::array kUnits{CalendarUnit::day, CalendarUnit::week, CalendarUnit::month,
+                            CalendarUnit::year};
+
+template <class Enum, std::size_t N>
+std::optional<Enum> find(const std::array<Enum, N>& values, std::string_view text) noexcept {
+  for (const Enum value : values) {
+    if (to_string(value) == text) return value;
+  }
+  return std::nullopt;
+}
+
+template <class Enum, std::size_t N>
+Parsed<Enum> parse_word(const std::array<Enum, N>& values, std::string_view kind,
+                        std::string_view text) {
+  if (const auto found = find(values, text)) return *found;
+  std::array<std::string_view, N> words;
+  for (std::size_t i = 0; i < N; ++i) words[i] = to_string(values[i]);
+  const std::string_view nearest = nearest_word(text, words);
+  const std::string guess =
+      nearest.empty() ? std::string{} : fmt::format("did you mean {}? ", nearest);
+  return mistake(fmt::format("unknown {} {}", kind, quoted(text)),
+                 fmt::format("{}known are {}", guess, join_words(words)));
+}
+
+Parsed<std::uint64_t> parse_amount(std::string_view text, std::string_view whole) {
+  if (text.starts_with('-')) {
+    return mistake(fmt::format("the amount in {} is negative", quoted(whole)), "use at least 1");
+  }
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) {
+    return mistake(fmt::format("the amount in {} is not a whole number", quoted(whole)),
+                   "write amount/period, as in 100/1s");
+  }
+  const std::optional<std::uint64_t> amount = parse_number(text);
+  if (!amount) {
+    return mistake(fmt::format("the amount in {} is too large", quoted(whole)),
+                   "use at most 1000000000");
+  }
+  return *amount;
+}
+
+Parsed<Limit> without_period(std::string_view text, std::optional<Algorithm> algorithm) {
+  if (algorithm != Algorithm::concurrency) {
+    return mistake(fmt::format("{} lacks a period", quoted(text)),
+                   "write amount/period, as in 100/1s");
+  }
+  const Parsed<std::uint64_t> amount = parse_amount(text, text);
+  if (!amount) return tl::unexpected(amount.error());
+  return Limit{.algorithm = Algorithm::concurrency, .amount = *amount};
+}
+
+}  // namespace
+
+Parsed<Limit> parse_limit(std::string_view text, std::optional<Algorithm> algorithm) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return without_period(text, algorithm);
+
+  const Parsed<std::uint64_t> amount = parse_amount(text.substr(0, slash), text);
+  if (!amount) return tl::unexpected(amount.error());
+  const std::string_view period_text = text.substr(slash + 1);
+  if (const auto unit = find(kUnits, period_text)) {
+    Limit limit{.algorithm = algorithm.value_or(Algorithm::fixed_window), .amount = *amount};
+    limit.unit = *unit;
+    if (limit.algorithm == Algorithm::fixed_window) limit.align = Align::calendar;
+    return limit;
+  }
+  const Parsed<Nanos> period = parse_duration(period_text);
+  if (!period) {
+    return mistake(fmt::format("the period in {}: {}", quoted(text), period.error().message),
+                   fmt::format("{}, or day, week, month, year", period.error().remedy));
+  }
+  return Limit{.algorithm = algorithm.value_or(Algorithm::token_bucket),
+               .amount = *amount,
+               .period = *period};
+}
+
+Parsed<Algorithm> parse_algorithm(std::string_view text) {
+  return parse_word(kAlgorithms, "algorithm", text);
+}
+
+Parsed<Refill> parse_refill(std::string_view text) { return parse_word(kRefills, "refill", text); }
+
+Parsed<Align> parse_align(std::string_view text) { return parse_word(kAligns, "alignment", text); }
+
+std::string rate_text(const Limit& limit) {
+  if (limit.algorithm == Algorithm::concurrency) return fmt::format("{}", limit.amount);
+  if (limit.unit) return fmt::format("{}/{}", limit.amount, to_string(*limit.unit));
+  return fmt::format("{}/{}", limit.amount, format_duration(limit.period));
+}
+
+}  // namespace sluice::core

@@ -1,0 +1,150 @@
+// The meter: one level that rises with every admitted cost and drains with time.
+//
+// All continuous buckets, and the interval bucket on its staircase clock, are this one piece of
+// virtual scheduling in abstract ticks. The state is the theoretical arrival time (TAT), the
+// instant at which the backlog will have drained, so the level is simply how far TAT lies ahead of
+// now. There is no "last update" that a late thread could roll back.
+//
+// Ticks are 64-bit and wrap; the sign of a difference tells past from future, so a state has to be
+// looked at (or dropped) once per half range. What the half range is, the user of the meter says.
+//
+// Refunds. Think of the backlog as a queue of charges that drains from the front. A charge sits
+// between `mark - cost` and `mark`; a refund may take out what of it has not drained. A refund that
+// takes out an earlier charge moves all later ones forward, which the state remembers as
+// `refunded`: marks are TAT + refunded, and subtracting today's `refunded` yields where the charge
+// ends now, or earlier. Hence a refund never takes more than its own charge still holds, in any
+// order, and the bound holds for the charges that remain. A limit that never refunds keeps
+// `refunded` at zero and needs one word of state.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "base/int128.h"
+#include "core/step.h"
+
+namespace sluice::core {
+
+// Invariants, proven by compile(): unit > 0, capacity == burst * unit, and
+// 2 * (capacity + queue) + slack stays below a quarter of the half range.
+struct Meter {
+  std::int64_t unit = 1;      // ticks that one unit of cost takes to drain
+  std::int64_t capacity = 1;  // ticks; the level up to which requests pass at once
+  std::int64_t queue = 0;     // ticks above the capacity in which requests are held, then passed
+  std::int64_t slack = 0;     // kClockStep in ticks
+  Cost burst = 1;             // capacity in units of cost
+  bool count_denied = false;
+};
+
+struct MeterState {
+  std::uint64_t tat = 0;
+  std::uint64_t refunded = 0;
+
+  friend constexpr bool operator==(const MeterState&, const MeterState&) = default;
+};
+
+struct MeterStep {
+  MeterState state;
+  Receipt receipt;
+  Verdict verdict = Verdict::allowed;
+  std::int64_t level = 0;  // after this step
+  std::int64_t wait = 0;   // refused: ticks until the same request, alone, is admitted
+  std::int64_t delay = 0;  // admitted: ticks to hold the request
+};
+
+// How much of the backlog is left.
+[[nodiscard]] constexpr std::int64_t meter_level(const Meter& meter, MeterState state,
+                                                 std::uint64_t now) noexcept {
+  const auto ahead = static_cast<std::int64_t>(state.tat - now);
+  const std::int64_t full = meter.capacity + meter.queue;
+  if (ahead > full + meter.slack) return full;  // the clock was set back
+  return std::max<std::int64_t>(ahead, 0);
+}
+
+[[nodiscard]] constexpr std::int64_t meter_remaining(const Meter& meter,
+                                                     std::int64_t level) noexcept {
+  return std::max<std::int64_t>(meter.capacity - level, 0) / meter.unit;
+}
+
+// The level after a charge nobody could refuse: up to the capacity, and never down.
+[[nodiscard]] constexpr std::int64_t meter_saturated(const Meter& meter, std::int64_t level,
+                                                     Cost cost) noexcept {
+  const std::int64_t risen = level + std::int64_t{std::min(cost, meter.burst)} * meter.unit;
+  return std::max(level, std::min(risen, meter.capacity));
+}
+
+[[nodiscard]] constexpr MeterState meter_at(std::uint64_t now, std::int64_t level,
+                                            MeterState before) noexcept {
+  return {.tat = now + static_cast<std::uint64_t>(level), .refunded = before.refunded};
+}
+
+[[nodiscard]] constexpr Receipt meter_receipt(MeterState state, Cost cost) noexcept {
+  return {.mark = static_cast<std::int64_t>(state.tat + state.refunded), .cost = cost};
+}
+
+[[nodiscard]] constexpr MeterStep meter_step(const Meter& meter, MeterState state,
+                                             std::uint64_t now, Cost cost) noexcept {
+  std::int64_t level = meter_level(meter, state, now);
+  if (cost == 0) return {.state = state, .receipt = {}, .level = level};
+  if (cost > meter.burst) {
+    return {.state = state, .receipt = {}, .verdict = Verdict::never, .level = level};
+  }
+
+  const std::int64_t rise = std::int64_t{cost} * meter.unit;
+  const std::int64_t full = meter.capacity + meter.queue;
+  if (level + rise <= full) {
+    level += rise;
+    const MeterState charged = meter_at(now, level, state);
+    return {.state = charged,
+            .receipt = meter_receipt(charged, cost),
+            .level = level,
+            .delay = std::max<std::int64_t>(level - meter.capacity, 0)};
+  }
+
+  if (meter.count_denied) level = meter_saturated(meter, level, cost);
+  return {.state = meter_at(now, level, state),  // as it was, unless rebased or denied ones count
+          .receipt = {},
+          .verdict = Verdict::refused,
+          .level = level,
+          .wait = level + rise - full};
+}
+
+// Forced: the cost was already spent.
+[[nodiscard]] constexpr MeterStep meter_charge(const Meter& meter, MeterState state,
+                                               std::uint64_t now, Cost cost) noexcept {
+  const std::int64_t level = meter_saturated(meter, meter_level(meter, state, now), cost);
+  const MeterState charged = meter_at(now, level, state);
+  return {.state = charged,
+          .receipt = meter_receipt(charged, std::min(cost, meter.burst)),
+          .level = level};
+}
+
+[[nodiscard]] constexpr MeterState meter_refund(const Meter& meter, MeterState state,
+                                                std::uint64_t now, Receipt receipt,
+                                                Cost amount) noexcept {
+  const std::int64_t level = meter_level(meter, state, now);
+  const std::int64_t whole = std::int64_t{std::min(receipt.cost, meter.burst)} * meter.unit;
+  const std::int64_t wanted = std::int64_t{std::min(amount, receipt.cost)} * meter.unit;
+  const auto end =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(receipt.mark) - state.refunded - now);
+  const std::int64_t held = std::clamp<std::int64_t>(end, 0, whole);
+  const std::int64_t given = std::min({wanted, held, level});
+  if (given == 0) return state;
+  MeterState refunded = meter_at(now, level - given, state);
+  refunded.refunded += static_cast<std::uint64_t>(given);
+  return refunded;
+}
+
+// The level under an edited limit: the same cost used, or the same share of the capacity, rounded
+// up and cut off at what the new limit can hold.
+[[nodiscard]] constexpr std::int64_t meter_converted(const Meter& from, const Meter& to,
+                                                     std::int64_t level, OnChange change) noexcept {
+  const auto [numerator, denominator] = change == OnChange::keep
+                                            ? std::pair{to.unit, from.unit}
+                                            : std::pair{to.capacity, from.capacity};
+  const Int128 converted = ceil_div(Int128{level} * numerator, Int128{denominator});
+  return static_cast<std::int64_t>(std::min(converted, Int128{to.capacity + to.queue}));
+}
+
+}  // namespace sluice::core

@@ -1,0 +1,77 @@
+// What all algorithms share.
+//
+// Every algorithm is a family of pure functions over (limit, state, now, cost): no clock, no lock,
+// no allocation. Callers own the storage of states and the retries of a compare-and-swap. The rules
+// that hold for all of them:
+//
+//  - A grant rounds down, a wait rounds up: a client that waits exactly `retry_after` is admitted,
+//  one
+//    that comes a nanosecond earlier is refused.
+//  - A refused request changes no state (unless the limit counts denied ones); cost 0 peeks: it is
+//    always allowed and writes nothing.
+//  - A cost above the capacity answers `never` and consumes nothing. A forced charge, for a cost
+//  that
+//    is known only after the fact, saturates at the capacity.
+//  - A refund returns to the place where its own charge sits, and is void once that has expired.
+//  - Time that goes back grants nothing: whatever a state allows at some instant, it allows no more
+//    at an earlier one. A state found more than `kClockStep` (and a full drain) ahead of its clock
+//    belongs to a clock that was set back: it keeps its debt and goes on from the new time, so that
+//    a key is never locked for the size of the jump. That rebasing is the one write a refusal
+//    makes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <sluice/decision.h>
+#include <sluice/limit.h>
+#include <sluice/time.h>
+
+#include "base/int128.h"
+
+namespace sluice::core {
+
+using Cost = std::uint32_t;
+
+// Late threads and slewed clocks stay well below this; a larger step back is a clock that was set.
+inline constexpr Nanos kClockStep = std::chrono::seconds{60};
+
+// Names a charge so that it can be refunded; opaque, valid for the limit that issued it.
+struct Receipt {
+  std::int64_t mark = 0;
+  Cost cost = 0;  // 0: nothing was charged, nothing to refund
+};
+
+// What a step answers. States too large to copy are changed in place and answer an Outcome; small
+// ones come back in a Step.
+struct Outcome {
+  Decision decision;
+  Receipt receipt;
+};
+
+template <class State>
+struct Step {
+  State state;
+  Decision decision;
+  Receipt receipt;
+};
+
+// How far `ahead` of the clock a state may lie before it is taken for a clock that was set back.
+[[nodiscard]] constexpr bool clock_was_set_back(Nanos ahead, Nanos span) noexcept {
+  return ahead > (span > kClockStep ? span : kClockStep);
+}
+
+// A count under an edited limit, for all algorithms that count: the same number, or the same share
+// rounded up, at most the new amount.
+[[nodiscard]] constexpr Cost converted_count(Cost from, Cost to, Cost count,
+                                             OnChange change) noexcept {
+  switch (change) {
+    case OnChange::keep: return std::min(count, to);
+    case OnChange::proportional:
+      return static_cast<Cost>(std::min<std::int64_t>(mul_div_ceil(count, to, from), to));
+    case OnChange::reset: return 0;
+  }
+  return count;
+}
+
+}  // namespace sluice::core
