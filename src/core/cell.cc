@@ -255,6 +255,13 @@ void Cell::refund(const CompiledLimit& limit, Now now, Receipt receipt, Cost amo
       limit);
 }
 
+Receipt Cell::renew(const CompiledLimit& limit, Now now, Receipt lease) {
+  const auto* concurrency = std::get_if<ConcurrencyLimit>(&limit);
+  if (concurrency == nullptr) return lease;
+  ConcurrencyState& state = stored<Concurrency>().state;
+  return keep(state, concurrency_renew(*concurrency, state, now.mono, lease)).receipt;
+}
+
 void Cell::convert(const CompiledLimit& from, const CompiledLimit& to, Now now, OnChange change) {
   const bool carried = std::visit(
       [&]<class From, class To>(const From& old_limit, const To& new_limit) {

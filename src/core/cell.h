@@ -25,6 +25,10 @@ class Cell {
   // Returns up to `amount` of a charge; for concurrency, gives the slots back.
   void refund(const CompiledLimit& limit, Now now, Receipt receipt, Cost amount);
 
+  // Concurrency: keeps a lease alive. The answer replaces it; its cost is 0 when it had lapsed.
+  // Other charges need no renewal and come back as they were.
+  [[nodiscard]] Receipt renew(const CompiledLimit& limit, Now now, Receipt lease);
+
   // Carries the state over to an edited limit. Where algorithm, period or windows differ, what was
   // used is charged anew, at this instant.
   void convert(const CompiledLimit& from, const CompiledLimit& to, Now now, OnChange change);

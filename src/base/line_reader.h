@@ -1,0 +1,49 @@
+// Lines from a file or standard input, with the system's own words when reading fails.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+
+namespace sluice {
+
+// One thread. Owns the descriptor unless it is standard input.
+class LineReader {
+ public:
+  static constexpr std::size_t kLineMax = 64 * 1024;
+
+  // "-" is standard input.
+  [[nodiscard]] static Parsed<LineReader> open(const std::string& path);
+
+  LineReader(LineReader&& other) noexcept;
+  LineReader& operator=(LineReader&&) = delete;
+  ~LineReader();
+
+  // The next line without its line break (LF or CRLF), valid until the next call; nothing at the
+  // end. A byte order mark at the very front is skipped.
+  [[nodiscard]] Parsed<std::optional<std::string_view>> next();
+
+  [[nodiscard]] std::size_t line_number() const noexcept {
+    return line_number_;
+  }  // of the last line
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+ private:
+  LineReader(int descriptor, std::string name);
+
+  [[nodiscard]] Parsed<bool> fill();  // false at the end of the input
+  [[nodiscard]] std::string_view take_line(std::size_t length, std::size_t with_break);
+
+  int descriptor_;
+  std::string name_;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0;  // what has been read but not yet taken: [begin_, end_)
+  std::size_t end_ = 0;
+  std::size_t line_number_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,27 @@
+// How a command joins the command line.
+//
+// Each command has one file that declares its options to CLI11 and one that does the work from a
+// plain struct of options; only the former sees CLI11.
+#pragma once
+
+#include <functional>
+
+#include "cli/exit_code.h"
+#include "cli/limit_options.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace sluice::cli {
+
+// Set by the command that the line names; run after parsing.
+using Action = std::function<ExitCode()>;
+
+void add_replay(CLI::App& program, Action& action);
+void add_load(CLI::App& program, Action& action);
+
+// The options that describe a limit, shared by the commands that take one.
+void add_limit_options(CLI::App& command, LimitOptions& options);
+
+}  // namespace sluice::cli

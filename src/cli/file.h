@@ -1,0 +1,14 @@
+// Files that commands write for people.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/diagnostic.h"
+
+namespace sluice::cli {
+
+// Replaces the file as a whole or leaves it as it was.
+[[nodiscard]] Parsed<void> write_file(const std::string& path, std::string_view content);
+
+}  // namespace sluice::cli

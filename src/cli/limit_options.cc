@@ -1,0 +1,62 @@
+#include "cli/limit_options.h"
+
+#include <fmt/format.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "core/limit_text.h"
+
+namespace sluice::cli {
+namespace {
+
+tl::unexpected<Diagnostic> in_option(std::string_view option, const Diagnostic& mistake) {
+  return tl::unexpected(Diagnostic{fmt::format("{}: {}", option, mistake.message), mistake.remedy});
+}
+
+Parsed<std::uint64_t> parse_burst(std::string_view text) {
+  if (const auto number = parse_number(text)) return *number;
+  return mistake(fmt::format("{} is not a whole number", quoted(text)), "use 1 to 1000000000");
+}
+
+// Reads an option with the given parser into a field, when the option was given.
+template <class Field, class Parser>
+std::optional<Diagnostic> read(std::string_view option, const std::optional<std::string>& text,
+                               Parser parse, std::optional<Field>& field) {
+  if (!text) return std::nullopt;
+  const Parsed<Field> parsed = parse(*text);
+  if (!parsed) return in_option(option, parsed.error()).value();
+  field = *parsed;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Parsed<Limit> parse_limit_options(const LimitOptions& options, const LimitFallback& fallback) {
+  std::optional<Algorithm> algorithm;
+  if (auto wrong = read("--algorithm", options.algorithm, core::parse_algorithm, algorithm)) {
+    return tl::unexpected(*wrong);
+  }
+  if (!algorithm) algorithm = fallback.algorithm;
+
+  const std::optional<std::string>& rate = options.limit ? options.limit : fallback.limit;
+  if (!rate) {
+    return mistake("there is no limit to apply", "give one with --limit, as in --limit 100/1s");
+  }
+  Parsed<Limit> limit = core::parse_limit(*rate, algorithm);
+  if (!limit) return in_option("--limit", limit.error());
+
+  for (const auto& wrong :
+       {read("--burst", options.burst, parse_burst, limit->burst),
+        read("--refill", options.refill, core::parse_refill, limit->refill),
+        read("--align", options.align, core::parse_align, limit->align),
+        read("--granularity", options.granularity, parse_duration, limit->granularity),
+        read("--queue", options.queue, parse_duration, limit->queue),
+        read("--ttl", options.ttl, parse_duration, limit->ttl)}) {
+    if (wrong) return tl::unexpected(*wrong);
+  }
+  if (options.zone) limit->zone = options.zone;
+  limit->count_denied = options.count_denied;
+  return limit;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,35 @@
+// The options by which replay and load describe a limit, as text from the command line.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <sluice/limit.h>
+
+#include "base/diagnostic.h"
+
+namespace sluice::cli {
+
+struct LimitOptions {
+  std::optional<std::string> algorithm;
+  std::optional<std::string> limit;
+  std::optional<std::string> burst;
+  std::optional<std::string> refill;
+  std::optional<std::string> align;
+  std::optional<std::string> zone;
+  std::optional<std::string> granularity;
+  std::optional<std::string> queue;
+  std::optional<std::string> ttl;
+  bool count_denied = false;
+};
+
+// The limit that the options spell. Where they leave the rate or the algorithm open, `fallback`
+// fills in. A mistake names its option. The limit still has to be compiled.
+struct LimitFallback {
+  std::optional<std::string> limit;
+  std::optional<Algorithm> algorithm;
+};
+[[nodiscard]] Parsed<Limit> parse_limit_options(const LimitOptions& options,
+                                                const LimitFallback& fallback = {});
+
+}  // namespace sluice::cli

@@ -1,0 +1,132 @@
+#include "cli/program.h"
+
+#include <csignal>
+#include <exception>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  sluice replay trace.csv --limit 100/1s
+  sluice replay trace.csv --limit 100/1s --compare --svg comparison.svg
+  sluice load --limit 20/1s --virtual
+
+Exit status: 0 success, 1 the answer is no, 2 the command line is wrong, 3 the input or the
+system is. `sluice COMMAND --help` has more.)";
+
+// The command whose options could not be parsed, for "sluice replay: ...".
+std::string parsed_command(const CLI::App& program) {
+  const auto commands = program.get_subcommands();
+  return commands.empty() ? "" : commands.front()->get_name();
+}
+
+// CLI11 only says that a command is missing when the word it found is none.
+std::string unknown_command(const CLI::App& program, std::string_view word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  const std::vector<std::string_view> known{names.begin(), names.end()};
+  const std::string_view nearest = nearest_word(word, known);
+  return fmt::format("unknown command {}; {}known are {}", quoted(word),
+                     nearest.empty() ? "" : fmt::format("did you mean {}? ", nearest),
+                     join_words(known));
+}
+
+int report_usage(const CLI::App& program, const CLI::ParseError& error,
+                 std::span<char* const> arguments) {
+  const std::string command = parsed_command(program);
+  const std::string name = command.empty() ? "sluice" : "sluice " + command;
+  const bool has_word = arguments.size() > 1 && *arguments[1] != '-';
+  const std::string message =
+      command.empty() && has_word ? unknown_command(program, arguments[1]) : error.what();
+  fmt::print(stderr, "{}: {}\nTry '{} --help'.\n", name, message, name);
+  return static_cast<int>(ExitCode::usage);
+}
+
+}  // namespace
+
+void add_limit_options(CLI::App& command, LimitOptions& options) {
+  const char* const group = "Limit";
+  command
+      .add_option("-l,--limit", options.limit,
+                  "amount/period: 100/1s, 5/1h30m, 1000/month; the amount alone for concurrency")
+      ->type_name("RATE")
+      ->group(group);
+  command
+      .add_option("-a,--algorithm", options.algorithm,
+                  "token_bucket (default), leaky_bucket, gcra, fixed_window, sliding_log, "
+                  "sliding_counter, sliding_buckets, concurrency")
+      ->type_name("NAME")
+      ->group(group);
+  command
+      .add_option("--burst", options.burst,
+                  "capacity of a bucket (default: the amount; leaky_bucket: 1)")
+      ->type_name("N")
+      ->group(group);
+  command.add_option("--refill", options.refill, "token_bucket: continuous (default) or interval")
+      ->type_name("HOW")
+      ->group(group);
+  command
+      .add_option("--align", options.align,
+                  "fixed_window: epoch (default), calendar or first_request")
+      ->type_name("TO")
+      ->group(group);
+  command.add_option("--zone", options.zone, "calendar windows: time zone (default UTC)")
+      ->type_name("ZONE")
+      ->group(group);
+  command
+      .add_option("--granularity", options.granularity,
+                  "sliding_buckets: width of a slice (default: an eighth of the period)")
+      ->type_name("TIME")
+      ->group(group);
+  command
+      .add_option("--queue", options.queue,
+                  "leaky_bucket: hold requests for up to this long instead of refusing them")
+      ->type_name("TIME")
+      ->group(group);
+  command
+      .add_option("--ttl", options.ttl,
+                  "concurrency: life of a lease that nobody renews (default 60s)")
+      ->type_name("TIME")
+      ->group(group);
+  command.add_flag("--count-denied", options.count_denied, "refused requests consume, too")
+      ->group(group);
+}
+
+int run_program(int argc, char** argv) {
+  // A reader that goes away is an error on write, with a message, not a silent death.
+  std::signal(SIGPIPE, SIG_IGN);
+
+  CLI::App program{
+      "Sluice decides, for every request that reaches an API, whether it may pass now.", "sluice"};
+  program.footer(kExamples);
+  program.set_version_flag("--version", std::string{"sluice "} + SLUICE_VERSION);
+  program.require_subcommand(1);
+  Action action;
+  add_replay(program, action);
+  add_load(program, action);
+
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return program.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return report_usage(program, error, {argv, static_cast<std::size_t>(argc)});
+  }
+
+  try {
+    return static_cast<int>(action());
+  } catch (const std::exception& error) {
+    complain(parsed_command(program), fmt::format("unexpected failure: {}", error.what()));
+    return static_cast<int>(ExitCode::failure);
+  }
+}
+
+}  // namespace sluice::cli

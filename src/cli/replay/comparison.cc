@@ -1,0 +1,161 @@
+#include "cli/replay/comparison.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/replay/replayer.h"
+
+namespace sluice::cli {
+namespace {
+
+bool is_bucket(Algorithm algorithm) noexcept {
+  return algorithm == Algorithm::token_bucket || algorithm == Algorithm::leaky_bucket ||
+         algorithm == Algorithm::gcra;
+}
+
+// The limit as one algorithm would have it, without the options that only others know.
+Limit as_algorithm(const Limit& limit, Algorithm algorithm) {
+  const auto only_for = [&](bool knows, const auto& option) {
+    return knows ? option : std::decay_t<decltype(option)>{};
+  };
+  Limit adapted{.algorithm = algorithm, .amount = limit.amount, .period = limit.period};
+  adapted.unit = limit.unit;
+  adapted.burst = only_for(is_bucket(algorithm), limit.burst);
+  adapted.granularity = only_for(algorithm == Algorithm::sliding_buckets, limit.granularity);
+  adapted.queue = only_for(algorithm == Algorithm::leaky_bucket, limit.queue);
+  adapted.zone = only_for(algorithm == Algorithm::fixed_window, limit.zone);
+  adapted.count_denied = limit.count_denied;
+  if (limit.unit && algorithm == Algorithm::fixed_window) adapted.align = Align::calendar;
+  if (algorithm == Algorithm::concurrency) {
+    adapted.period = Nanos{0};
+    adapted.unit.reset();
+    adapted.ttl = limit.ttl;
+    adapted.count_denied = false;
+  }
+  return adapted;
+}
+
+// Windows of a calendar unit differ in length; the promise holds for the shortest.
+Nanos shortest(const Limit& limit) noexcept {
+  using std::chrono::hours;
+  if (!limit.unit) return limit.period;
+  const bool has_daylight_saving = limit.zone && *limit.zone != "UTC";
+  const hours spring{has_daylight_saving ? 1 : 0};
+  switch (*limit.unit) {
+    case CalendarUnit::day: return hours{24} - spring;
+    case CalendarUnit::week: return hours{24 * 7} - spring;
+    case CalendarUnit::month: return hours{24 * 28} - spring;
+    case CalendarUnit::year: return hours{24 * 365} - spring;
+  }
+  return limit.period;
+}
+
+// The highest sum in any half-open window (t - width, t]; passages come in order of time.
+std::uint64_t most_within(std::span<const Passage> passages, Nanos width) noexcept {
+  std::uint64_t most = 0;
+  std::uint64_t sum = 0;
+  std::size_t oldest = 0;
+  for (const Passage& passage : passages) {
+    sum += passage.cost;
+    while (passage.at - passages[oldest].at >= width) sum -= passages[oldest++].cost;
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+void sort_by_time(std::vector<Passage>& passages) {
+  std::ranges::stable_sort(passages, {}, &Passage::at);
+}
+
+std::uint64_t most_of_any_key(std::span<const TraceRequest> requests, const Lane& lane) {
+  std::map<std::string_view, std::vector<Passage>> by_key;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const Admission& admission = lane.admissions[i];
+    if (!admission.allowed) continue;
+    by_key[requests[i].key].push_back(
+        {.at = requests[i].at + admission.delay, .cost = requests[i].cost});
+  }
+  std::uint64_t most = 0;
+  for (auto& [key, passages] : by_key) {
+    sort_by_time(passages);
+    most = std::max(most, most_within(passages, lane.window));
+  }
+  return most;
+}
+
+Lane run(std::span<const TraceRequest> requests, const Contender& contender) {
+  Lane lane{.name = contender.name,
+            .limit = contender.limit,
+            .window = shortest(contender.limit),
+            .promised = core::most_admitted(contender.limit)};
+  lane.admissions.reserve(requests.size());
+  Replayer replayer{contender.compiled};
+  for (const TraceRequest& request : requests) {
+    const Decision decision = replayer.decide(request);
+    lane.admissions.push_back({.allowed = decision.allowed(), .delay = decision.delay});
+    ++(decision.allowed() ? lane.admitted : lane.refused);
+  }
+  if (lane.window > Nanos{0}) lane.most_in_window = most_of_any_key(requests, lane);
+  return lane;
+}
+
+}  // namespace
+
+Field all_algorithms(const Limit& limit, bool trace_has_durations) {
+  Field field;
+  const auto enter = [&](std::string name, const Limit& adapted) {
+    Parsed<core::CompiledLimit> compiled = core::compile(adapted);
+    if (compiled) {
+      field.contenders.push_back({std::move(name), adapted, *std::move(compiled)});
+    } else {
+      field.left_out.push_back(fmt::format("{}: {}", name, compiled.error().text()));
+    }
+  };
+
+  for (const Algorithm algorithm : kAlgorithms) {
+    const std::string name{to_string(algorithm)};
+    if (algorithm == Algorithm::concurrency && !trace_has_durations) {
+      field.left_out.push_back(name + ": no request of the trace carries a duration");
+      continue;
+    }
+    const Limit adapted = as_algorithm(limit, algorithm);
+    enter(name, adapted);
+    if (adapted.unit) continue;
+    if (algorithm == Algorithm::token_bucket) {
+      Limit interval = adapted;
+      interval.refill = Refill::interval;
+      enter(name + " interval", interval);
+    }
+    if (algorithm == Algorithm::fixed_window) {
+      Limit first_request = adapted;
+      first_request.align = Align::first_request;
+      enter(name + " first_request", first_request);
+    }
+  }
+  return field;
+}
+
+Comparison compare(std::vector<TraceRequest> requests, std::span<const Contender> contenders) {
+  Comparison comparison{.requests = std::move(requests), .lanes = {}};
+  for (const Contender& contender : contenders) {
+    comparison.lanes.push_back(run(comparison.requests, contender));
+  }
+  return comparison;
+}
+
+std::vector<Passage> passages_of(const Comparison& comparison, const Lane& lane,
+                                 const std::string& key) {
+  std::vector<Passage> passages;
+  for (std::size_t i = 0; i < comparison.requests.size(); ++i) {
+    const TraceRequest& request = comparison.requests[i];
+    if (!lane.admissions[i].allowed || request.key != key) continue;
+    passages.push_back({.at = request.at + lane.admissions[i].delay, .cost = request.cost});
+  }
+  sort_by_time(passages);
+  return passages;
+}
+
+}  // namespace sluice::cli

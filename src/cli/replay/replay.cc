@@ -1,0 +1,258 @@
+#include "cli/replay/replay.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/duration.h"
+#include "base/rfc3339.h"
+#include "base/text.h"
+#include "cli/file.h"
+#include "cli/replay/comparison.h"
+#include "cli/replay/picture.h"
+#include "cli/replay/replayer.h"
+#include "cli/replay/trace.h"
+#include "cli/terminal.h"
+#include "core/limit_text.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr std::string_view kCommand = "replay";
+
+ExitCode fail(ExitCode code, const Diagnostic& mistake) {
+  complain(kCommand, mistake.text());
+  return code;
+}
+
+// Traces that go back in time are legal (access logs are written when a request ends) but worth a
+// word, since time that goes back grants nothing.
+class OrderWatch {
+ public:
+  void see(WallTime at) noexcept {
+    if (at < latest_) {
+      ++out_of_order_;
+      largest_step_ = std::max(largest_step_, latest_ - at);
+    }
+    latest_ = std::max(latest_, at);
+  }
+
+  void report() const {
+    if (out_of_order_ == 0) return;
+    complain(kCommand, fmt::format("note: {} requests lie before an earlier line (by up to {}); "
+                                   "time that goes back grants nothing",
+                                   out_of_order_, format_duration(largest_step_)));
+  }
+
+ private:
+  WallTime latest_{};
+  Nanos largest_step_{0};
+  std::uint64_t out_of_order_ = 0;
+};
+
+std::string decision_json(const Decision& decision) {
+  const std::string retry =
+      decision.retry_after ? fmt::format("{}", decision.retry_after->count()) : "null";
+  return fmt::format(
+      "{{\"allowed\":{},\"limit\":{},\"remaining\":{},\"reset_after_ns\":{},\"retry_after_ns\":{},"
+      "\"delay_ns\":{}}}\n",
+      decision.allowed(), decision.limit, decision.remaining, decision.reset_after.count(), retry,
+      decision.delay.count());
+}
+
+// The exercise brings its own rate, and means the log.
+LimitFallback fallback_for(const TraceReader& trace) {
+  if (!trace.exercise()) return {};
+  return {.limit = fmt::format("{}/1h", trace.exercise()->per_hour),
+          .algorithm = Algorithm::sliding_log};
+}
+
+// Prints a decision per request as they come; `next` yields them like TraceReader::next.
+template <class Next>
+ExitCode print_decisions(Next next, const core::CompiledLimit& limit, bool json) {
+  Output out;
+  Replayer replayer{limit};
+  OrderWatch order;
+  while (!out.failed()) {
+    const Parsed<std::optional<TraceRequest>> request = next();
+    if (!request) {
+      out.flush();
+      return fail(ExitCode::failure, request.error());
+    }
+    if (!*request) break;
+    order.see((*request)->at);
+    const Decision decision = replayer.decide(**request);
+    out.write(json ? decision_json(decision) : decision.allowed() ? "true\n" : "false\n");
+  }
+  order.report();
+  return out.finish(kCommand, ExitCode::ok);
+}
+
+std::string most_text(const Lane& lane, std::uint64_t number) {
+  return lane.window > Nanos{0} ? fmt::format("{}", number) : "-";
+}
+
+// One row per request, one column per algorithm.
+std::string decisions_table(const Comparison& comparison, std::size_t rows, const Output& out) {
+  std::vector<Table::Column> columns{
+      {.title = "time"}, {.title = "key"}, {.title = "cost", .side = Table::Side::right}};
+  for (std::size_t i = 0; i < comparison.lanes.size(); ++i) {
+    columns.push_back({.title = fmt::format("{:>2}", i + 1)});
+  }
+  Table table{std::move(columns)};
+  const std::size_t total = comparison.requests.size();
+  const std::size_t shown = rows == 0 ? total : std::min(rows, total);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const TraceRequest& request = comparison.requests[i];
+    std::vector<std::string> row{format_rfc3339(request.at),
+                                 request.key.empty() ? "-" : request.key,
+                                 fmt::format("{}", request.cost)};
+    for (const Lane& lane : comparison.lanes) {
+      row.emplace_back(lane.admissions[i].allowed ? " +" : " .");
+    }
+    table.add(std::move(row));
+  }
+  std::string text = table.text(out);
+  if (shown < total) {
+    text += fmt::format("... and {} more requests (--rows 0 shows all)\n", total - shown);
+  }
+  return text;
+}
+
+std::string summary_table(const Comparison& comparison, const Output& out) {
+  using enum Table::Side;
+  Table table{{{.title = " #", .side = right},
+               {.title = "algorithm"},
+               {.title = "admitted", .side = right},
+               {.title = "refused", .side = right},
+               {.title = "most in one period", .side = right},
+               {.title = "never more than", .side = right}}};
+  for (std::size_t i = 0; i < comparison.lanes.size(); ++i) {
+    const Lane& lane = comparison.lanes[i];
+    table.add({fmt::format("{}", i + 1), lane.name, fmt::format("{}", lane.admitted),
+               fmt::format("{}", lane.refused), most_text(lane, lane.most_in_window),
+               most_text(lane, lane.promised)});
+  }
+  return table.text(out);
+}
+
+void print_table(const Comparison& comparison, const Field& field, const Limit& limit,
+                 std::size_t rows, Output& out) {
+  out.write(fmt::format("{} over {} requests (+ admitted, . refused)\n\n", core::rate_text(limit),
+                        comparison.requests.size()));
+  out.write(decisions_table(comparison, rows, out));
+  out.write("\n");
+  out.write(summary_table(comparison, out));
+  if (!field.left_out.empty()) out.write("\n");
+  for (const std::string& reason : field.left_out) {
+    out.write(fmt::format("{}left out: {}{}\n", out.style(kDim), reason, out.style(kPlain)));
+  }
+}
+
+void print_json(const Comparison& comparison, const Field& field, Output& out) {
+  for (std::size_t i = 0; i < comparison.requests.size(); ++i) {
+    const TraceRequest& request = comparison.requests[i];
+    std::string verdicts;
+    for (const Lane& lane : comparison.lanes) {
+      verdicts += fmt::format("{}{}:{}", verdicts.empty() ? "" : ",", json_string(lane.name),
+                              lane.admissions[i].allowed);
+    }
+    out.write(fmt::format("{{\"time_ns\":{},\"key\":{},\"cost\":{},\"allowed\":{{{}}}}}\n",
+                          request.at.time_since_epoch().count(), json_string(request.key),
+                          request.cost, verdicts));
+  }
+  for (const Lane& lane : comparison.lanes) {
+    const bool counted = lane.window > Nanos{0};
+    out.write(
+        fmt::format("{{\"algorithm\":{},\"admitted\":{},\"refused\":{},\"most_in_one_period\":{},"
+                    "\"never_more_than\":{}}}\n",
+                    json_string(lane.name), lane.admitted, lane.refused,
+                    counted ? fmt::format("{}", lane.most_in_window) : "null",
+                    counted ? fmt::format("{}", lane.promised) : "null"));
+  }
+  for (const std::string& reason : field.left_out) {
+    out.write(fmt::format("{{\"left_out\":{}}}\n", json_string(reason)));
+  }
+}
+
+ExitCode draw(const ReplayOptions& options, const Comparison& comparison, const Limit& limit) {
+  if (!options.svg) return ExitCode::ok;
+  const Parsed<void> written = write_file(*options.svg, picture_svg(comparison, limit));
+  return written ? ExitCode::ok : fail(ExitCode::failure, written.error());
+}
+
+ExitCode replay_compared(const ReplayOptions& options, const Limit& limit,
+                         std::vector<TraceRequest> requests) {
+  const bool durations =
+      std::ranges::any_of(requests, [](const TraceRequest& r) { return r.duration.has_value(); });
+  const Field field = all_algorithms(limit, durations);
+  if (field.contenders.empty()) {
+    return fail(ExitCode::usage, {.message = "--limit: " + field.left_out.front()});
+  }
+  OrderWatch order;
+  for (const TraceRequest& request : requests) order.see(request.at);
+  order.report();
+  const Comparison comparison = compare(std::move(requests), field.contenders);
+  if (const ExitCode code = draw(options, comparison, limit); code != ExitCode::ok) return code;
+
+  Output out;
+  if (options.json) {
+    print_json(comparison, field, out);
+  } else {
+    print_table(comparison, field, limit, options.rows, out);
+  }
+  return out.finish(kCommand, ExitCode::ok);
+}
+
+// One algorithm, its decisions and their picture.
+ExitCode replay_drawn(const ReplayOptions& options, const Limit& limit,
+                      const core::CompiledLimit& compiled, std::vector<TraceRequest> requests) {
+  const Contender alone{std::string{to_string(limit.algorithm)}, limit, compiled};
+  const Comparison comparison = compare(std::move(requests), {&alone, 1});
+  if (const ExitCode code = draw(options, comparison, limit); code != ExitCode::ok) return code;
+
+  auto request = comparison.requests.begin();
+  const auto next = [&]() -> Parsed<std::optional<TraceRequest>> {
+    if (request == comparison.requests.end()) return std::nullopt;
+    return *request++;
+  };
+  return print_decisions(next, compiled, options.json);
+}
+
+template <class Run>
+ExitCode with_compiled(const Limit& limit, Run run) {
+  const Parsed<core::CompiledLimit> compiled = core::compile(limit);
+  if (compiled) return run(*compiled);
+  return fail(ExitCode::usage, {.message = fmt::format("limit {}: {}", core::rate_text(limit),
+                                                       compiled.error().message),
+                                .remedy = compiled.error().remedy});
+}
+
+}  // namespace
+
+ExitCode replay(const ReplayOptions& options) {
+  if (options.compare && options.limit.algorithm) {
+    return fail(ExitCode::usage, {.message = "--compare runs all algorithms",
+                                  .remedy = "leave out --algorithm, or --compare"});
+  }
+  Parsed<TraceReader> trace = TraceReader::open(options.trace);
+  if (!trace) return fail(ExitCode::failure, trace.error());
+
+  const Parsed<Limit> limit = parse_limit_options(options.limit, fallback_for(*trace));
+  if (!limit) return fail(ExitCode::usage, limit.error());
+  if (options.compare || options.svg) {
+    Parsed<std::vector<TraceRequest>> requests = read_all(*trace);
+    if (!requests) return fail(ExitCode::failure, requests.error());
+    if (options.compare) return replay_compared(options, *limit, *std::move(requests));
+    return with_compiled(*limit, [&](const core::CompiledLimit& compiled) {
+      return replay_drawn(options, *limit, compiled, *std::move(requests));
+    });
+  }
+  return with_compiled(*limit, [&](const core::CompiledLimit& compiled) {
+    return print_decisions([&] { return trace->next(); }, compiled, options.json);
+  });
+}
+
+}  // namespace sluice::cli
