@@ -20,6 +20,7 @@ using Action = std::function<ExitCode()>;
 
 void add_replay(CLI::App& program, Action& action);
 void add_load(CLI::App& program, Action& action);
+void add_completion(CLI::App& program, Action& action);
 
 // The options that describe a limit, shared by the commands that take one.
 void add_limit_options(CLI::App& command, LimitOptions& options);

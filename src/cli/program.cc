@@ -48,9 +48,12 @@ int report_usage(const CLI::App& program, const CLI::ParseError& error,
                  std::span<char* const> arguments) {
   const std::string command = parsed_command(program);
   const std::string name = command.empty() ? "sluice" : "sluice " + command;
-  const bool has_word = arguments.size() > 1 && *arguments[1] != '-';
-  const std::string message =
-      command.empty() && has_word ? unknown_command(program, arguments[1]) : error.what();
+  std::string message = error.what();
+  if (command.empty() && arguments.size() > 1) {
+    const std::string_view word = arguments[1];
+    message = word.starts_with('-') ? fmt::format("unknown option {}", quoted(word))
+                                    : unknown_command(program, word);
+  }
   fmt::print(stderr, "{}: {}\nTry '{} --help'.\n", name, message, name);
   return static_cast<int>(ExitCode::usage);
 }
@@ -117,6 +120,7 @@ int run_program(int argc, char** argv) {
   Action action;
   add_replay(program, action);
   add_load(program, action);
+  add_completion(program, action);
 
   try {
     program.parse(argc, argv);

@@ -93,10 +93,15 @@ class Run {
            static_cast<double>(std::max<std::uint64_t>(traffic_.requests, 1));
   }
 
+  // The schedule ends one interval after the last start, when the next request would have come.
+  [[nodiscard]] MonoTime schedule_end() const noexcept {
+    return begin_ + start_of(traffic_, traffic_.requests);
+  }
+
   [[nodiscard]] Result finish(bool interrupted) {
     result_.interrupted = interrupted;
-    const Nanos schedule = interrupted ? Nanos{0} : start_of(traffic_, traffic_.requests);
-    result_.elapsed = std::max(last_end_ - begin_, schedule);
+    const MonoTime end = interrupted ? last_end_ : std::max(last_end_, schedule_end());
+    result_.elapsed = end - begin_;
     return std::move(result_);
   }
 
@@ -158,6 +163,7 @@ Result Generator::run(const Traffic& traffic, const Watcher& watch) {
     run.handle(*limiter_, *due, now);
     now = time_.now();
   }
+  if (!stopped) time_.wait_until(run.schedule_end());
   return run.finish(stopped);
 }
 

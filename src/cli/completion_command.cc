@@ -1,0 +1,143 @@
+// sluice completion: what a shell needs to complete commands, options and their values.
+//
+// The scripts are made from the command line's own description, so they cannot miss an option.
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+namespace sluice::cli {
+namespace {
+
+// Options whose values are known words.
+struct Values {
+  std::string_view options;  // as in a shell's case pattern
+  std::string words;
+};
+
+std::vector<Values> known_values() {
+  std::string algorithms;
+  for (const Algorithm algorithm : kAlgorithms) {
+    algorithms += fmt::format("{}{}", algorithms.empty() ? "" : " ", to_string(algorithm));
+  }
+  return {{"-a|--algorithm", algorithms},
+          {"--refill", "continuous interval"},
+          {"--align", "epoch calendar first_request"}};
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App& program) {
+  return program.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::vector<std::string> long_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string bash_script(const CLI::App& program) {
+  std::string commands;
+  std::string cases;
+  for (const CLI::App* command : commands_of(program)) {
+    commands += fmt::format("{} ", command->get_name());
+    cases += fmt::format("    {}) words=\"{}\" ;;\n", command->get_name(),
+                         fmt::join(long_names(*command), " "));
+  }
+  std::string values;
+  for (const Values& known : known_values()) {
+    values += fmt::format("    {}) words=\"{}\" ;;\n", known.options, known.words);
+  }
+  return fmt::format(R"(_sluice() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=""
+  COMPREPLY=()
+  case $previous in
+{values}    *)
+      if ((COMP_CWORD == 1)); then
+        words="{commands}{options}"
+      elif [[ $current == -* ]]; then
+        case ${{COMP_WORDS[1]}} in
+{cases}        esac
+      fi
+      ;;
+  esac
+  [[ -n $words ]] && mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+}}
+complete -o default -F _sluice sluice
+)",
+                     fmt::arg("values", values), fmt::arg("commands", commands),
+                     fmt::arg("options", fmt::join(long_names(program), " ")),
+                     fmt::arg("cases", cases));
+}
+
+std::string zsh_script(const CLI::App& program) {
+  return "#compdef sluice\nautoload -U +X bashcompinit && bashcompinit\n" + bash_script(program);
+}
+
+std::string fish_script(const CLI::App& program) {
+  const auto quote = [](std::string_view text) {
+    std::string safe = "'";
+    for (const char c : text) safe += c == '\'' ? std::string{"\\'"} : std::string{c};
+    return safe + "'";
+  };
+  std::string script;
+  for (const CLI::App* command : commands_of(program)) {
+    script += fmt::format("complete -c sluice -n __fish_use_subcommand -a {} -d {}\n",
+                          command->get_name(), quote(command->get_description()));
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        std::string values;
+        for (const Values& known : known_values()) {
+          if (known.options.ends_with("--" + name))
+            values = fmt::format(" -x -a {}", quote(known.words));
+        }
+        script +=
+            fmt::format("complete -c sluice -n '__fish_seen_subcommand_from {}' -l {}{} -d {}\n",
+                        command->get_name(), name, values, quote(option->get_description()));
+      }
+    }
+  }
+  return script;
+}
+
+ExitCode print_completion(const CLI::App& program, std::string_view shell) {
+  Output out;
+  if (shell == "bash") {
+    out.write(bash_script(program));
+  } else if (shell == "zsh") {
+    out.write(zsh_script(program));
+  } else if (shell == "fish") {
+    out.write(fish_script(program));
+  } else {
+    complain("completion",
+             fmt::format("unknown shell {}; known are bash, zsh and fish", quoted(shell)));
+    return ExitCode::usage;
+  }
+  return out.finish("completion", ExitCode::ok);
+}
+
+}  // namespace
+
+void add_completion(CLI::App& program, Action& action) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* command = program.add_subcommand("completion", "Print a completion script for a shell");
+  command->add_option("shell", *shell, "bash, zsh or fish")->type_name("SHELL")->required();
+  command->footer(R"(Examples:
+  sluice completion bash > /etc/bash_completion.d/sluice
+  sluice completion zsh > "${fpath[1]}/_sluice"
+  sluice completion fish > ~/.config/fish/completions/sluice.fish)");
+  command->callback([shell, &program, &action] {
+    action = [shell, &program] { return print_completion(program, *shell); };
+  });
+}
+
+}  // namespace sluice::cli
