@@ -231,23 +231,29 @@ Stored& Cell::stored() {
   return state_.emplace<Stored>();
 }
 
+Outcome Cell::stamped(Outcome outcome) const noexcept {
+  outcome.receipt.edition = edition_;
+  return outcome;
+}
+
 Outcome Cell::decide(const CompiledLimit& limit, Now now, Cost cost) {
-  return std::visit(
+  return stamped(std::visit(
       [&]<class Limit>(const Limit& of) {
         return Kind<Limit>::step(of, stored<StoredFor<Limit>>(), now, cost);
       },
-      limit);
+      limit));
 }
 
 Outcome Cell::charge(const CompiledLimit& limit, Now now, Cost cost) {
-  return std::visit(
+  return stamped(std::visit(
       [&]<class Limit>(const Limit& of) {
         return Kind<Limit>::charge(of, stored<StoredFor<Limit>>(), now, cost);
       },
-      limit);
+      limit));
 }
 
 void Cell::refund(const CompiledLimit& limit, Now now, Receipt receipt, Cost amount) {
+  if (receipt.edition != edition_) return;
   std::visit(
       [&]<class Limit>(const Limit& of) {
         Kind<Limit>::refund(of, stored<StoredFor<Limit>>(), now, receipt, amount);
@@ -258,8 +264,9 @@ void Cell::refund(const CompiledLimit& limit, Now now, Receipt receipt, Cost amo
 Receipt Cell::renew(const CompiledLimit& limit, Now now, Receipt lease) {
   const auto* concurrency = std::get_if<ConcurrencyLimit>(&limit);
   if (concurrency == nullptr) return lease;
+  if (lease.edition != edition_) return {};
   ConcurrencyState& state = stored<Concurrency>().state;
-  return keep(state, concurrency_renew(*concurrency, state, now.mono, lease)).receipt;
+  return stamped(keep(state, concurrency_renew(*concurrency, state, now.mono, lease))).receipt;
 }
 
 void Cell::convert(const CompiledLimit& from, const CompiledLimit& to, Now now, OnChange change) {
@@ -277,6 +284,7 @@ void Cell::convert(const CompiledLimit& from, const CompiledLimit& to, Now now, 
 
   const Decision before = decide(from, now, 0).decision;
   state_ = std::monostate{};
+  ++edition_;
   const auto used = static_cast<Cost>(before.limit - before.remaining);
   const auto old_capacity = static_cast<Cost>(before.limit);
   const auto new_capacity = static_cast<Cost>(decide(to, now, 0).decision.limit);

@@ -30,7 +30,7 @@ class Cell {
   [[nodiscard]] Receipt renew(const CompiledLimit& limit, Now now, Receipt lease);
 
   // Carries the state over to an edited limit. Where algorithm, period or windows differ, what was
-  // used is charged anew, at this instant.
+  // used is charged anew, at this instant, and receipts issued before are void.
   void convert(const CompiledLimit& from, const CompiledLimit& to, Now now, OnChange change);
 
   // What is stored for each kind of limit, in the order of CompiledLimit.
@@ -63,6 +63,8 @@ class Cell {
   };
 
  private:
+  [[nodiscard]] Outcome stamped(Outcome outcome) const noexcept;
+
   // A cell that was never charged, or was last used under another kind of limit, starts idle.
   template <class Stored>
   [[nodiscard]] Stored& stored();
@@ -70,6 +72,7 @@ class Cell {
   std::variant<std::monostate, Gcra, Interval, Window, FirstRequest, Log, Counter, Buckets,
                Concurrency>
       state_;
+  std::uint32_t edition_ = 0;  // counts the conversions that made receipts void
 };
 
 }  // namespace sluice::core

@@ -57,10 +57,11 @@ GcraState gcra_refund(const GcraLimit& limit, GcraState state, MonoTime now, Rec
 
 GcraState gcra_convert(const GcraLimit& from, const GcraLimit& to, GcraState state, MonoTime now,
                        OnChange change) noexcept {
-  if (change == OnChange::reset) return gcra_idle(to, now);
+  const std::uint64_t now_ticks = gcra_ticks(to, now);
+  if (change == OnChange::reset) return meter_restarted(state, now_ticks, 0);
   const std::int64_t level = meter_level(from.meter, state, gcra_ticks(from, now));
   const std::int64_t kept = meter_converted(from.meter, to.meter, level, change);
-  return {.tat = gcra_ticks(to, now) + static_cast<std::uint64_t>(kept)};
+  return meter_restarted(state, now_ticks, kept);
 }
 
 }  // namespace sluice::core

@@ -66,7 +66,7 @@ using GcraState = MeterState;
 [[nodiscard]] GcraState gcra_refund(const GcraLimit& limit, GcraState state, MonoTime now,
                                     Receipt receipt, Cost amount) noexcept;
 
-// The same key under an edited limit. Rounds what was used up; receipts issued before are void.
+// The same key under an edited limit. Rounds what was used up and makes earlier receipts void.
 [[nodiscard]] GcraState gcra_convert(const GcraLimit& from, const GcraLimit& to, GcraState state,
                                      MonoTime now, OnChange change) noexcept;
 

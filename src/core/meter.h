@@ -147,4 +147,13 @@ struct MeterStep {
   return static_cast<std::int64_t>(std::min(converted, Int128{to.capacity + to.queue}));
 }
 
+// The state under an edited limit. Marks that were issued before must not be read in ticks of
+// another size: `refunded` starts where all of them lie in the past, which makes those receipts
+// void.
+[[nodiscard]] constexpr MeterState meter_restarted(MeterState before, std::uint64_t now,
+                                                   std::int64_t level) noexcept {
+  return {.tat = now + static_cast<std::uint64_t>(level),
+          .refunded = before.tat + before.refunded - now};
+}
+
 }  // namespace sluice::core

@@ -5,13 +5,11 @@
 // that hold for all of them:
 //
 //  - A grant rounds down, a wait rounds up: a client that waits exactly `retry_after` is admitted,
-//  one
-//    that comes a nanosecond earlier is refused.
+//    one that comes a nanosecond earlier is refused.
 //  - A refused request changes no state (unless the limit counts denied ones); cost 0 peeks: it is
 //    always allowed and writes nothing.
 //  - A cost above the capacity answers `never` and consumes nothing. A forced charge, for a cost
-//  that
-//    is known only after the fact, saturates at the capacity.
+//    that is known only after the fact, saturates at the capacity.
 //  - A refund returns to the place where its own charge sits, and is void once that has expired.
 //  - Time that goes back grants nothing: whatever a state allows at some instant, it allows no more
 //    at an earlier one. A state found more than `kClockStep` (and a full drain) ahead of its clock
@@ -36,10 +34,12 @@ using Cost = std::uint32_t;
 // Late threads and slewed clocks stay well below this; a larger step back is a clock that was set.
 inline constexpr Nanos kClockStep = std::chrono::seconds{60};
 
-// Names a charge so that it can be refunded; opaque, valid for the limit that issued it.
+// Names a charge so that it can be refunded. Opaque; a receipt that outlived an edit of its limit
+// is void wherever the edit made its mark meaningless.
 struct Receipt {
   std::int64_t mark = 0;
-  Cost cost = 0;  // 0: nothing was charged, nothing to refund
+  Cost cost = 0;              // 0: nothing was charged, nothing to refund
+  std::uint32_t edition = 0;  // for whoever stores states: which version of the limit charged it
 };
 
 // What a step answers. States too large to copy are changed in place and answer an Outcome; small

@@ -67,10 +67,11 @@ IntervalState interval_refund(const IntervalLimit& limit, IntervalState state, W
 
 IntervalState interval_convert(const IntervalLimit& from, const IntervalLimit& to,
                                IntervalState state, WallTime now, OnChange change) noexcept {
-  if (change == OnChange::reset) return {};
+  const std::uint64_t now_tokens = staircase(to, now);
+  if (change == OnChange::reset) return meter_restarted(state, now_tokens, 0);
   const std::int64_t level = meter_level(from.meter, state, staircase(from, now));
   const std::int64_t kept = meter_converted(from.meter, to.meter, level, change);
-  return {.tat = staircase(to, now) + static_cast<std::uint64_t>(kept)};
+  return meter_restarted(state, now_tokens, kept);
 }
 
 }  // namespace sluice::core

@@ -107,6 +107,8 @@ class Comparison(ScenarioTest):
         out = self.ok("replay", "-l", "5000/1s", "--compare", stdin="0\n").out
         self.assertRegex(out, r"left out: sliding_log: .*at most 4096")
         self.assertRegex(out, r"left out: concurrency: no request of the trace carries a duration")
+        calendar = self.ok("replay", "-l", "5/month", "--compare", stdin="0\n").out
+        self.assertIn("left out: all others: only fixed_window counts per calendar month", calendar)
 
     def test_the_picture_is_well_formed_and_shows_every_lane_and_request(self):
         path = os.path.join(self.folder, "picture.svg")
@@ -214,6 +216,8 @@ class BadInput(ScenarioTest):
             (["-l", "5/1s", "-a", "concurrency"], r"has no period; give the amount alone"),
             (["-l", "5", "-a", "concurrency", "--count-denied"], r"no use for 'count_denied'"),
             (["-l", "5/1s", "--compare", "-a", "gcra"], r"--compare runs all algorithms"),
+            (["-l", "5/1s", "--compare", "--refill", "interval"], r"--compare runs all algorithms"),
+            (["-l", "5/1s", "--rows", "3"], r"--rows is for the table of --compare"),
             (["--nonsense"], r"--nonsense"),
             ([], r"there is no limit to apply; give one with --limit"),
         ]

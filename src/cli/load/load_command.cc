@@ -11,8 +11,8 @@ namespace {
 constexpr const char* kFooter = R"(Two kinds of traffic against a limiter in this process:
 
   batches       T requests started at R per second, each trying again until it is allowed; prints
-                how long a batch took and the rate it achieved, which is the lower of offered rate
-                and limit. This is the default, with
+                how long a batch took and the rate it achieved: the lower of offered rate and limit,
+                and a little more while a burst lasts. This is the default, with
                 10@1,20@2,50@5,100@10,200@20,250@25,500@50,1000@100
   --rate        requests at a constant rate, each trying once
 

@@ -31,7 +31,6 @@ Limit as_algorithm(const Limit& limit, Algorithm algorithm) {
   if (limit.unit && algorithm == Algorithm::fixed_window) adapted.align = Align::calendar;
   if (algorithm == Algorithm::concurrency) {
     adapted.period = Nanos{0};
-    adapted.unit.reset();
     adapted.ttl = limit.ttl;
     adapted.count_denied = false;
   }
@@ -115,6 +114,12 @@ Field all_algorithms(const Limit& limit, bool trace_has_durations) {
     }
   };
 
+  if (limit.unit) {
+    enter("fixed_window", as_algorithm(limit, Algorithm::fixed_window));
+    field.left_out.push_back(fmt::format("all others: only fixed_window counts per calendar {}",
+                                         to_string(*limit.unit)));
+    return field;
+  }
   for (const Algorithm algorithm : kAlgorithms) {
     const std::string name{to_string(algorithm)};
     if (algorithm == Algorithm::concurrency && !trace_has_durations) {
@@ -123,7 +128,6 @@ Field all_algorithms(const Limit& limit, bool trace_has_durations) {
     }
     const Limit adapted = as_algorithm(limit, algorithm);
     enter(name, adapted);
-    if (adapted.unit) continue;
     if (algorithm == Algorithm::token_bucket) {
       Limit interval = adapted;
       interval.refill = Refill::interval;

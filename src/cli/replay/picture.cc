@@ -34,7 +34,8 @@ constexpr std::string_view kStyle = R"(<style>
   svg { font-family: system-ui, sans-serif; font-size: 13px; }
   .page { fill: #ffffff; } .ink { fill: #1c2733; } .soft { fill: #5c6b7a; }
   .title { font-size: 17px; font-weight: 600; } .name { font-weight: 600; }
-  .line { stroke: #c3ccd5; } .limit { stroke: #1c2733; stroke-dasharray: 5 4; }
+  .line { stroke: #c3ccd5; } .seam { stroke: #93a1af; stroke-dasharray: 1 3; }
+  .limit { stroke: #1c2733; stroke-dasharray: 5 4; }
   .within { fill: #7fb2e5; } .above { fill: #f0883e; }
   .admitted { stroke: #1666b0; } .refused { stroke: #cf3b2f; }
   @media (prefers-color-scheme: dark) {
@@ -71,6 +72,7 @@ class TimeScale {
         static_cast<double>((at - first_).count()) / static_cast<double>(span_.count());
     return std::llround(share * kPlotWidth * 10);
   }
+  [[nodiscard]] WallTime first() const noexcept { return first_; }
   [[nodiscard]] Nanos span() const noexcept { return span_; }
 
  private:
@@ -177,9 +179,13 @@ std::string ticks(const Comparison& comparison, const Lane& lane, const TimeScal
     const int height = allowed ? kTickHeight : kTickHeight / 2;
     path += fmt::format("M{} {}v{}", tenths_text(x + std::int64_t{kPlotLeft} * 10),
                         top_y + kTickHeight - height, height);
+    if (lane.admissions[i].delay > Nanos{0}) {  // back to where it was held from
+      const std::int64_t arrived = scale.tenths(comparison.requests[i].at);
+      path += fmt::format("H{}", tenths_text(arrived + std::int64_t{kPlotLeft} * 10));
+    }
   }
   if (path.empty()) return "";
-  return fmt::format("<path class=\"{}\" stroke-width=\"1.6\" d=\"{}\"/>\n",
+  return fmt::format("<path class=\"{}\" fill=\"none\" stroke-width=\"1.6\" d=\"{}\"/>\n",
                      allowed ? "admitted" : "refused", path);
 }
 
@@ -213,9 +219,46 @@ struct Scene {
   std::uint64_t top;  // of every curve, in units of cost
 };
 
+bool has_seams(const Limit& limit) noexcept {
+  return limit.refill == Refill::interval || limit.algorithm == Algorithm::sliding_counter ||
+         (limit.algorithm == Algorithm::fixed_window &&
+          limit.align.value_or(Align::epoch) == Align::epoch);
+}
+
+// Where one window of the clock ends and the next begins; too many of them would only be noise.
+std::string seams(const Scene& scene, const Lane& lane, int top_y, int bottom_y) {
+  constexpr std::int64_t kMost = 40;
+  const Nanos period = lane.limit.period;
+  if (!has_seams(lane.limit) || scene.scale.span() / period > kMost) return "";
+  std::string path;
+  const WallTime first = scene.scale.first();
+  const Nanos into = first.time_since_epoch() % period;
+  for (Nanos at = period - into; at < scene.scale.span(); at += period) {
+    path += fmt::format("M{} {}V{}",
+                        tenths_text(scene.scale.tenths(first + at) + std::int64_t{kPlotLeft} * 10),
+                        top_y, bottom_y);
+  }
+  return path.empty() ? "" : fmt::format("<path class=\"seam\" d=\"{}\"/>\n", path);
+}
+
+// What a lane's limit has besides its rate.
+std::string options_text(const Limit& limit) {
+  std::string text;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+  };
+  if (limit.burst) add("burst", fmt::format("{}", *limit.burst));
+  if (limit.queue) add("queue", format_duration(*limit.queue));
+  if (limit.granularity) add("slices of", format_duration(*limit.granularity));
+  if (limit.zone) add("zone", *limit.zone);
+  if (limit.count_denied) add("denied ones", "count");
+  return text;
+}
+
 std::string lane_svg(const Scene& scene, const Lane& lane, int y) {
   const int curve_bottom = y + kCurveHeight;
   std::string svg = text(kMargin, y + 16, "ink name", lane.name);
+  svg += text(kMargin, y + 73, "soft", options_text(lane.limit));
   svg += text(kMargin, y + 35, "soft",
               fmt::format("{} of {} admitted", lane.admitted, lane.admitted + lane.refused));
   if (lane.window > Nanos{0}) {
@@ -233,9 +276,18 @@ std::string lane_svg(const Scene& scene, const Lane& lane, int y) {
   }
   svg +=
       fmt::format("<path class=\"line\" d=\"M{} {}h{}\"/>\n", kPlotLeft, curve_bottom, kPlotWidth);
-  svg += ticks(scene.comparison, lane, scene.scale, curve_bottom + kTickGap, false);
+  svg += seams(scene, lane, y, curve_bottom);
   svg += ticks(scene.comparison, lane, scene.scale, curve_bottom + kTickGap, true);
+  svg += ticks(scene.comparison, lane, scene.scale, curve_bottom + kTickGap, false);
   return svg;
+}
+
+// Fractions of a second read better as such: 1.5s, not 1s500ms.
+std::string axis_label(Nanos at) {
+  if (at == Nanos{0} || at >= std::chrono::minutes{1} || at < std::chrono::seconds{1}) {
+    return format_duration(at);
+  }
+  return fmt::format("{:g}s", std::chrono::duration<double>(at).count());
 }
 
 std::string axis_svg(const Scene& scene, WallTime first, int y) {
@@ -245,7 +297,7 @@ std::string axis_svg(const Scene& scene, WallTime first, int y) {
   for (Nanos at{0}; at <= scene.scale.span(); at += step) {
     const auto x = static_cast<int>(scene.scale.tenths(first + at) / 10) + kPlotLeft;
     svg += fmt::format("<path class=\"line\" d=\"M{} {}v5\"/>\n", x, y);
-    svg += text(x, y + 20, "soft", format_duration(at), "middle");
+    svg += text(x, y + 20, "soft", axis_label(at), "middle");
   }
   return svg;
 }
@@ -291,9 +343,11 @@ std::uint64_t highest_curve(const Comparison& comparison) {
 std::string picture_svg(const Comparison& comparison, const Limit& limit) {
   WallTime first = WallTime::max();
   WallTime last{};
-  for (const TraceRequest& request : comparison.requests) {
-    first = std::min(first, request.at);
-    last = std::max(last, request.at);
+  for (std::size_t i = 0; i < comparison.requests.size(); ++i) {
+    const WallTime at = comparison.requests[i].at;
+    first = std::min(first, at);
+    last = std::max(last, at);
+    for (const Lane& lane : comparison.lanes) last = std::max(last, at + lane.admissions[i].delay);
   }
   if (comparison.requests.empty()) first = last;
   // A little room on the right, so that the last tick is not on the edge.

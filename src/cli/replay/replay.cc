@@ -21,6 +21,7 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::string_view kCommand = "replay";
+constexpr std::size_t kRowsDefault = 40;
 
 ExitCode fail(ExitCode code, const Diagnostic& mistake) {
   complain(kCommand, mistake.text());
@@ -201,7 +202,7 @@ ExitCode replay_compared(const ReplayOptions& options, const Limit& limit,
   if (options.json) {
     print_json(comparison, field, out);
   } else {
-    print_table(comparison, field, limit, options.rows, out);
+    print_table(comparison, field, limit, options.rows.value_or(kRowsDefault), out);
   }
   return out.finish(kCommand, ExitCode::ok);
 }
@@ -221,6 +222,18 @@ ExitCode replay_drawn(const ReplayOptions& options, const Limit& limit,
   return print_decisions(next, compiled, options.json);
 }
 
+std::optional<Diagnostic> conflicting_options(const ReplayOptions& options) {
+  const LimitOptions& limit = options.limit;
+  if (options.compare && (limit.algorithm || limit.align || limit.refill)) {
+    return Diagnostic{"--compare runs all algorithms and their variants",
+                      "leave out --algorithm, --align and --refill, or --compare"};
+  }
+  if (options.rows && !options.compare) {
+    return Diagnostic{"--rows is for the table of --compare", "leave it out, or add --compare"};
+  }
+  return std::nullopt;
+}
+
 template <class Run>
 ExitCode with_compiled(const Limit& limit, Run run) {
   const Parsed<core::CompiledLimit> compiled = core::compile(limit);
@@ -233,10 +246,7 @@ ExitCode with_compiled(const Limit& limit, Run run) {
 }  // namespace
 
 ExitCode replay(const ReplayOptions& options) {
-  if (options.compare && options.limit.algorithm) {
-    return fail(ExitCode::usage, {.message = "--compare runs all algorithms",
-                                  .remedy = "leave out --algorithm, or --compare"});
-  }
+  if (const auto conflict = conflicting_options(options)) return fail(ExitCode::usage, *conflict);
   Parsed<TraceReader> trace = TraceReader::open(options.trace);
   if (!trace) return fail(ExitCode::failure, trace.error());
 

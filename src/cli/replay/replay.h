@@ -15,7 +15,7 @@ struct ReplayOptions {
   LimitOptions limit;
   bool json = false;
   bool compare = false;
-  std::size_t rows = 40;  // of the comparison's table; 0 = all
+  std::optional<std::size_t> rows;  // of the comparison's table; 0 = all
   std::optional<std::string> svg;
 };
 

@@ -14,8 +14,9 @@ nanoseconds since 1970, the duration (for concurrency) as in 250ms. Blank lines 
 begin with # are skipped. A trace whose first line is `N R` holds N times and means sliding_log
 at R per hour.
 
-Prints true or false for each request; --json prints an object for each:
-  {"allowed":true,"limit":3,"remaining":2,"reset_after_ns":3600000000000,"retry_after_ns":null,"delay_ns":0}
+Prints true or false for each request; --json prints an object for each, on one line:
+  {"allowed":true,"limit":3,"remaining":2,"reset_after_ns":3600000000000,
+   "retry_after_ns":null,"delay_ns":0}
 
 Examples:
   sluice replay trace.csv --limit 3/1h --algorithm sliding_log

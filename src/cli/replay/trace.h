@@ -2,10 +2,9 @@
 //
 // Two forms, told apart by the first line that is neither blank nor a comment:
 //
-//   time[,key[,cost[,duration]]]     time in RFC 3339 or whole nanoseconds since 1970; the duration
-//   is
-//                                    how long the request was in flight, for concurrency
-//   N R                              the exercise: N requests, at most R per hour, then N times
+//   time[,key[,cost[,duration]]]   time in RFC 3339 or whole nanoseconds since 1970; the duration
+//                                  is how long the request was in flight, for concurrency
+//   N R                            the exercise: N requests, at most R per hour, then N times
 //
 // Lines that begin with '#' are comments.
 #pragma once
