@@ -49,9 +49,13 @@ def circumstances(arguments: argparse.Namespace) -> dict:
     }
 
 
+def in_source_order(run: dict) -> tuple:
+    return run["family_index"], run["per_family_instance_index"]
+
+
 def times_by_name(report: dict) -> dict:
     times: dict = {}
-    for run in report["benchmarks"]:
+    for run in sorted(report["benchmarks"], key=in_source_order):
         if run.get("error_occurred"):
             sys.exit(f"{run['name']}: {run['error_message']}")
         if run["run_type"] == "iteration":

@@ -68,7 +68,7 @@ void gcra(benchmark::State& state, const GcraLimit& limit, Nanos tick, Cost cost
   run(state, kMono, tick, expected, stepping(&gcra_step, limit, key, cost));
 }
 
-// 100 a second, asked every 10 ms, and every nanosecond where requests are to be refused.
+// 100 a second, asked for every 10 ms.
 void gcra_admitted(benchmark::State& state) {
   const GcraLimit limit = bucket({.amount = 100, .period = seconds{1}, .burst = 10});
   gcra(state, limit, milliseconds{10}, 1, Expect::allowed);
@@ -145,7 +145,7 @@ void fixed_window_epoch_refused(benchmark::State& state) {
 }
 BENCHMARK(fixed_window_epoch_refused);
 
-// A nanosecond a request: at most a few windows are seen, and the amount lasts.
+// The amount outlasts any number of requests that a benchmark makes within one month.
 void fixed_window_calendar_admitted(benchmark::State& state) {
   auto grid = CalendarGrid::build(CalendarUnit::month, "Europe/Berlin");
   if (!grid) return state.SkipWithError("no time zone database");
@@ -239,7 +239,7 @@ void sliding_buckets_admitted(benchmark::State& state) {
 }
 BENCHMARK(sliding_buckets_admitted)->ArgName("slices")->Arg(8)->Arg(4096);
 
-// All was used in the oldest slice that counts, which is the one a refusal looks for.
+// All was used in the newest slice, the last one to which the search for the wait comes.
 void sliding_buckets_refused(benchmark::State& state) {
   const BucketsLimit limit = sliced(state.range(0), 100, hours{1});
   BucketsHeader header{};
