@@ -26,7 +26,7 @@ constexpr std::string_view kPublic = "include/sluice";
 
 struct Row {
   Folders rests_on;
-  Folders ignorant_of = {};
+  Folders ignorant_of;
 };
 
 // `app` and `cli` rest on everything and are not listed.
