@@ -25,8 +25,8 @@ function(sluice_test name)
   gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
 
-# sluice_benchmark(core SOURCES core_bench.cc DEPENDS sluice_core): called NAME_bench, and built only
-# when asked for by name.
+# sluice_benchmark(core SOURCES core_bench.cc DEPENDS sluice_core): called NAME_bench, built only when
+# asked for by name.
 function(sluice_benchmark name)
   if(NOT SLUICE_BENCHMARKS)
     return()
@@ -37,9 +37,9 @@ function(sluice_benchmark name)
                                               benchmark::benchmark_main)
 endfunction()
 
-# sluice_fuzzer(rfc3339 SOURCES rfc3339_fuzz.cc DEPENDS sluice_base): with the fuzz preset a libFuzzer
-# program NAME_fuzz; with the tests NAME_replay, which runs the same code over tests/corpus/NAME, so
-# that every input once found stays tested, with any compiler.
+# sluice_fuzzer(rfc3339 SOURCES rfc3339_fuzz.cc DEPENDS sluice_base): with the fuzz preset a program
+# of libFuzzer, NAME_fuzz; with the tests NAME_replay, which runs the same code over
+# tests/corpus/NAME, so that every input once found stays tested, with any compiler.
 function(sluice_fuzzer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   if(SLUICE_FUZZERS)

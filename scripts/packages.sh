@@ -114,7 +114,7 @@ agree_to_replace() {
   [[ -z $keep_boost ]] || refuse_to_replace "--keep-boost was given, so nothing was changed."
   if [[ -t 0 && -t 2 && -z ${CI:-} ]]; then
     local answer
-    read -rp "./dev: replace them? [Y/n] " answer
+    read -rp "./dev: replace them? [Y/n] " answer || answer=no # the terminal went away
     [[ -z $answer || $answer == [Yy]* ]] || refuse_to_replace "Nothing was changed."
   fi
 }
