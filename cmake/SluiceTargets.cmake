@@ -25,13 +25,33 @@ function(sluice_test name)
   gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
 
-# sluice_benchmark(core SOURCES core_bench.cc DEPENDS sluice_core): called NAME_bench.
+# sluice_benchmark(core SOURCES core_bench.cc DEPENDS sluice_core): called NAME_bench, built only when
+# asked for by name.
 function(sluice_benchmark name)
   if(NOT SLUICE_BENCHMARKS)
     return()
   endif()
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
-  add_executable(${name}_bench ${ARG_SOURCES})
+  add_executable(${name}_bench EXCLUDE_FROM_ALL ${ARG_SOURCES})
   target_link_libraries(${name}_bench PRIVATE ${ARG_DEPENDS} sluice_options
                                               benchmark::benchmark_main)
+endfunction()
+
+# sluice_fuzzer(rfc3339 SOURCES rfc3339_fuzz.cc DEPENDS sluice_base): with the fuzz preset a program
+# of libFuzzer, NAME_fuzz; with the tests NAME_replay, which runs the same code over
+# tests/corpus/NAME, so that every input once found stays tested, with any compiler.
+function(sluice_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  if(SLUICE_FUZZERS)
+    add_executable(${name}_fuzz ${ARG_SOURCES})
+    target_link_libraries(${name}_fuzz PRIVATE ${ARG_DEPENDS} sluice_options)
+    target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+  endif()
+  if(SLUICE_TESTS)
+    add_executable(${name}_replay ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc")
+    target_link_libraries(${name}_replay PRIVATE ${ARG_DEPENDS} sluice_options)
+    add_test(NAME fuzz_corpus.${name} COMMAND ${name}_replay
+                                              "${PROJECT_SOURCE_DIR}/tests/corpus/${name}")
+    set_tests_properties(fuzz_corpus.${name} PROPERTIES TIMEOUT 300)
+  endif()
 endfunction()

@@ -124,7 +124,7 @@ Parsed<Limit> parse_limit(std::string_view text, std::optional<Algorithm> algori
   const std::string_view period_text = text.substr(slash + 1);
   if (const auto unit = find(kUnits, period_text)) {
     Limit limit{.algorithm = algorithm.value_or(Algorithm::fixed_window), .amount = *amount};
-    limit.unit = *unit;
+    limit.unit = unit;
     if (limit.algorithm == Algorithm::fixed_window) limit.align = Align::calendar;
     return limit;
   }
