@@ -32,6 +32,10 @@ struct WallBase {
 using MonoTime = MonoBase::time_point;
 using WallTime = WallBase::time_point;
 
+// Calendar instants lie between 1970 and the start of 2250. What a limit adds to one of them (a
+// window, a drain, a queue, a lease) is a few years at most and cannot overflow.
+inline constexpr WallTime kWallTimeEnd{std::chrono::seconds{8'835'955'200}};
+
 // One reading of both clocks. The wall offset is published by whoever disciplines the wall clock,
 // so that one system call serves both.
 struct Now {

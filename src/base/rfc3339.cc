@@ -116,15 +116,14 @@ Parsed<WallTime> parse_rfc3339(std::string_view text) {
   if (hour > 23 || minute > 59 || second > 60) return wrong("names a time that does not exist");
   const std::optional<Nanos> nanos = fraction(fraction_digits);
   if (!nanos) return wrong("is finer than a nanosecond");
-  if (year < 1969 || year > 2262) return wrong("is outside 1970 to 2262");
+  if (year < 1969 || year > 2250) return wrong("is outside 1970 to 2249");
 
   const std::chrono::seconds seconds = date::sys_days{ymd}.time_since_epoch() +
                                        std::chrono::hours{hour} + std::chrono::minutes{minute} +
                                        std::chrono::seconds{second} - offset;
-  constexpr std::chrono::seconds kLast = std::chrono::floor<std::chrono::seconds>(Nanos::max());
-  if (seconds < std::chrono::seconds{0} || seconds >= kLast)
-    return wrong("is outside 1970 to 2262");
-  return WallTime{seconds + *nanos};
+  const WallTime time{seconds + *nanos};
+  if (time < WallTime{} || time >= kWallTimeEnd) return wrong("is outside 1970 to 2249");
+  return time;
 }
 
 std::string format_rfc3339(WallTime time) {

@@ -1,6 +1,6 @@
 // Calendar windows: days, weeks, months and years of a time zone.
 //
-// A grid is the list of all edges between 1970 and 2262, made once where rules are compiled;
+// A grid is the list of all edges between 1969 and 2262, made once where rules are compiled;
 // looking a window up is arithmetic on that list and touches no time zone data. Immutable,
 // thread-safe.
 //

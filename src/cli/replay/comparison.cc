@@ -66,7 +66,7 @@ std::uint64_t most_within(std::span<const Passage> passages, Nanos width) noexce
 }
 
 void sort_by_time(std::vector<Passage>& passages) {
-  std::ranges::stable_sort(passages, {}, &Passage::at);
+  std::ranges::sort(passages, {}, &Passage::at);
 }
 
 std::uint64_t most_of_any_key(std::span<const TraceRequest> requests, const Lane& lane) {

@@ -118,7 +118,7 @@ std::vector<std::uint64_t> curve(std::span<const Passage> passages, Nanos window
     if (!beyond) changes.push_back({passage.at + window, true, passage.cost});
   }
   // What leaves at an instant is out of the window before anything enters at that instant.
-  std::ranges::stable_sort(changes, [](const Change& a, const Change& b) {
+  std::ranges::sort(changes, [](const Change& a, const Change& b) {
     return a.at != b.at ? a.at < b.at : a.leaves && !b.leaves;
   });
 
@@ -294,7 +294,8 @@ std::string axis_svg(const Scene& scene, WallTime first, int y) {
   std::string svg =
       fmt::format("<path class=\"line\" d=\"M{} {}h{}\"/>\n", kPlotLeft, y, kPlotWidth);
   const Nanos step = label_step(scene.scale.span());
-  for (Nanos at{0}; at <= scene.scale.span(); at += step) {
+  for (std::int64_t i = 0; i <= scene.scale.span() / step; ++i) {
+    const Nanos at = i * step;
     const auto x = static_cast<int>(scene.scale.tenths(first + at) / 10) + kPlotLeft;
     svg += fmt::format("<path class=\"line\" d=\"M{} {}v5\"/>\n", x, y);
     svg += text(x, y + 20, "soft", axis_label(at), "middle");

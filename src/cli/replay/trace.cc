@@ -41,8 +41,9 @@ std::optional<Exercise> parse_exercise(std::string_view line) noexcept {
 Parsed<WallTime> parse_time(std::string_view text) {
   if (is_number(text)) {
     const auto nanos = parse_number(text);
-    if (!nanos || *nanos > std::numeric_limits<std::int64_t>::max()) {
-      return mistake(fmt::format("{} nanoseconds are beyond the year 2262", quoted(text)));
+    constexpr auto kEnd = static_cast<std::uint64_t>(kWallTimeEnd.time_since_epoch().count());
+    if (!nanos || *nanos >= kEnd) {
+      return mistake(fmt::format("{} nanoseconds are beyond the year 2249", quoted(text)));
     }
     return WallTime{Nanos{static_cast<std::int64_t>(*nanos)}};
   }
