@@ -25,8 +25,8 @@ function(sluice_test name)
   gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
 
-# sluice_benchmark(core SOURCES core_bench.cc DEPENDS sluice_core): called NAME_bench, built only when
-# asked for by name.
+# sluice_benchmark(core SOURCES core_bench.cc DEPENDS sluice_core): called NAME_bench, built only
+# when asked for by name.
 function(sluice_benchmark name)
   if(NOT SLUICE_BENCHMARKS)
     return()
