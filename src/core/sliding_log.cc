@@ -83,9 +83,11 @@ void drop_front(LogView log, Cost cost) noexcept {
 // Writes down what `look` saw: expired entries go, a log from the future moves to now.
 Seen settle(LogView log, Seen seen) noexcept {
   drop_front(log, log.header->sum - seen.sum);
-  for (std::uint32_t i = 0; i < log.header->size; ++i) entry(log, i).at -= seen.shift;
-  seen.now -= seen.shift;
-  seen.shift = 0;
+  if (seen.shift > 0) {
+    for (std::uint32_t i = 0; i < log.header->size; ++i) entry(log, i).at -= seen.shift;
+    seen.now -= seen.shift;
+    seen.shift = 0;
+  }
   seen.expired = 0;
   return seen;
 }
