@@ -15,7 +15,8 @@ struct Seen {
 };
 
 LogEntry& entry(LogView log, std::uint32_t i) noexcept {
-  return log.ring[(log.header->first + i) % log.ring.size()];
+  const std::size_t place = std::size_t{log.header->first} + i;
+  return log.ring[place < log.ring.size() ? place : place - log.ring.size()];
 }
 
 Seen look(const LogLimit& limit, LogView log, MonoTime now) noexcept {
