@@ -110,13 +110,15 @@ struct MeterStep {
           .wait = level + rise - full};
 }
 
-// Forced: the cost was already spent.
+// Forced: the cost was already spent. The receipt covers what the level rose by, not what was asked
+// for: a refund of a charge that saturated must not erase the charges it found.
 [[nodiscard]] constexpr MeterStep meter_charge(const Meter& meter, MeterState state,
                                                std::uint64_t now, Cost cost) noexcept {
-  const std::int64_t level = meter_saturated(meter, meter_level(meter, state, now), cost);
+  const std::int64_t before = meter_level(meter, state, now);
+  const std::int64_t level = meter_saturated(meter, before, cost);
   const MeterState charged = meter_at(now, level, state);
   return {.state = charged,
-          .receipt = meter_receipt(charged, std::min(cost, meter.burst)),
+          .receipt = meter_receipt(charged, static_cast<Cost>((level - before) / meter.unit)),
           .level = level};
 }
 

@@ -112,6 +112,8 @@ void drop_oldest(BucketsView state, Cost cost) noexcept {
   }
 }
 
+// As much of the cost as fits after pushing out the oldest counts. Answers how much more is counted
+// than before, which is what a refund may take out: those pushed out stay counted.
 Cost add_saturating(const BucketsLimit& limit, BucketsView state, Seen& seen, Cost cost) noexcept {
   const Cost charged = std::min(cost, limit.amount);
   const Cost room = limit.amount - seen.sum;
@@ -120,7 +122,7 @@ Cost add_saturating(const BucketsLimit& limit, BucketsView state, Seen& seen, Co
     seen.sum -= charged - room;
   }
   add(state, seen, charged);
-  return charged;
+  return std::min(charged, room);
 }
 
 }  // namespace

@@ -102,7 +102,8 @@ void append(LogView log, Seen& seen, Cost cost) noexcept {
   seen.sum += cost;
 }
 
-// As much of the cost as fits after pushing out the oldest entries.
+// As much of the cost as fits after pushing out the oldest entries. Answers how much more the log
+// holds than before, which is what a refund may take out: those pushed out stay counted.
 Cost append_saturating(const LogLimit& limit, LogView log, Seen& seen, Cost cost) noexcept {
   const Cost charged = std::min(cost, limit.amount);
   const Cost room = limit.amount - seen.sum;
@@ -111,7 +112,7 @@ Cost append_saturating(const LogLimit& limit, LogView log, Seen& seen, Cost cost
     seen.sum -= charged - room;
   }
   if (charged > 0) append(log, seen, charged);
-  return charged;
+  return std::min(charged, room);
 }
 
 }  // namespace

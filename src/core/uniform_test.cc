@@ -48,6 +48,14 @@ class Uniform : public ::testing::TestWithParam<Subject> {
   // The longest time anything can stay used.
   [[nodiscard]] Nanos full_span() const { return std::visit(Span{}, numbers_); }
 
+  // How far back a clock may step before a state's wrapping ticks take the past for the future: a
+  // quarter of their range.
+  [[nodiscard]] std::uint64_t farthest_back() const {
+    const auto* bucket = std::get_if<GcraLimit>(&numbers_);
+    const std::uint64_t ticks = bucket == nullptr ? 0 : bucket->fraction_bits;
+    return std::min<std::uint64_t>(std::uint64_t{4 * kYear}, (std::uint64_t{1} << 62U) >> ticks);
+  }
+
   // A cell with a past, and the time it is now. Early enough to step back, late enough to have a
   // past.
   struct Past {
@@ -290,7 +298,7 @@ TEST_P(Uniform, TimeGoingBackGrantsNothing) {
         rc::gen::oneOf(sluice::testing::gaps(scale()),
                        rc::gen::element<std::int64_t>(1, Nanos{60s}.count(), Nanos{60s}.count() + 1,
                                                       full_span().count(), full_span().count() + 1),
-                       rc::gen::cast<std::int64_t>(magnitude(0, std::uint64_t{4 * kYear})));
+                       rc::gen::cast<std::int64_t>(magnitude(0, farthest_back() / 2)));
     const std::int64_t later = past.now - *steps / 2;
     const std::int64_t earlier = later - *steps;
     RC_ASSERT(peek(past.cell, numbers(), earlier).remaining <=
@@ -309,7 +317,7 @@ TEST_P(Uniform, TimeGoingBackGrantsNothing) {
 TEST_P(Uniform, RetryAfterIsExactAfterAStepBack) {
   check_property(2 * kCases, [this] {
     Past past = this->past();
-    past.now -= static_cast<std::int64_t>(*magnitude(1, std::uint64_t{2 * kYear}));
+    past.now -= static_cast<std::int64_t>(*magnitude(1, farthest_back() / 2));
     const auto cost = static_cast<Cost>(*between(1, capacity(limit())));
     const Decision decision = past.cell.decide(numbers(), at(past.now), cost).decision;
     if (!decision.retry_after) return;
@@ -326,7 +334,7 @@ TEST_P(Uniform, KeyHealsWithinOneSpanAfterTheClockWasSetBack) {
     Past past = this->past();
     (void)exhaust(past.cell, past.now);
     past.now -= (3 * full_span() + 60s).count();
-    past.now -= static_cast<std::int64_t>(*magnitude(1, std::uint64_t{2 * kYear}));
+    past.now -= static_cast<std::int64_t>(*magnitude(1, farthest_back() / 2));
     const Decision refused = past.cell.decide(numbers(), at(past.now), 1).decision;
     RC_ASSERT(!refused.allowed());
     RC_ASSERT(refused.reset_after <= full_span());
