@@ -116,7 +116,6 @@ void expect_bound(const Limit& limit) {
 }
 
 TEST_P(Bounds, NoHistoryPassesTheBound) {
-  if (GetParam().limit.algorithm == Algorithm::concurrency) GTEST_SKIP() << "see the lease model";
   check_property(400, [] { expect_bound(GetParam().limit); });
 }
 
