@@ -160,10 +160,16 @@ void sliding_log_refund(LogView log, Receipt receipt, Cost amount) noexcept {
   }
 }
 
-void sliding_log_convert(const LogLimit& from, const LogLimit& to, LogView log,
+void sliding_log_convert(const LogLimit& from, const LogLimit& to, LogView log, MonoTime now,
                          OnChange change) noexcept {
-  const Cost kept = converted_count(from.amount, to.amount, log.header->sum, change);
-  if (kept < log.header->sum) drop_front(log, log.header->sum - kept);
+  const Seen seen = settle(log, look(from, log, now));  // what has expired is not used any more
+  const Cost kept = converted_count(from.amount, to.amount, seen.sum, change);
+  if (kept < seen.sum) {
+    drop_front(log, seen.sum - kept);
+  } else if (kept > seen.sum) {
+    entry(log, log.header->size - 1).cost += kept - seen.sum;
+    log.header->sum = kept;
+  }
 }
 
 }  // namespace sluice::core
