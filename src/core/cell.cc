@@ -143,10 +143,12 @@ struct Kind<LogLimit> {
   static void refund(const LogLimit& limit, Stored& stored, Now, Receipt receipt, Cost amount) {
     sliding_log_refund(view(limit, stored), receipt, amount);
   }
-  static bool same_grid(const LogLimit&, const LogLimit&) noexcept { return true; }
-  static void convert(const LogLimit& from, const LogLimit& to, Stored& stored, Now,
+  static bool same_grid(const LogLimit& from, const LogLimit& to) noexcept {
+    return from.period == to.period;
+  }
+  static void convert(const LogLimit& from, const LogLimit& to, Stored& stored, Now now,
                       OnChange change) {
-    sliding_log_convert(from, to, view(from, stored), change);
+    sliding_log_convert(from, to, view(from, stored), now.mono, change);
   }
 };
 
@@ -166,9 +168,9 @@ struct Kind<CounterLimit> {
   static bool same_grid(const CounterLimit& from, const CounterLimit& to) noexcept {
     return from.period == to.period;
   }
-  static void convert(const CounterLimit& from, const CounterLimit& to, Stored& stored, Now,
+  static void convert(const CounterLimit& from, const CounterLimit& to, Stored& stored, Now now,
                       OnChange change) {
-    stored.state = sliding_counter_convert(from, to, stored.state, change);
+    stored.state = sliding_counter_convert(from, to, stored.state, now.wall(), change);
   }
 };
 
@@ -192,9 +194,9 @@ struct Kind<BucketsLimit> {
   static bool same_grid(const BucketsLimit& from, const BucketsLimit& to) noexcept {
     return from.width == to.width && from.slices == to.slices;
   }
-  static void convert(const BucketsLimit& from, const BucketsLimit& to, Stored& stored, Now,
+  static void convert(const BucketsLimit& from, const BucketsLimit& to, Stored& stored, Now now,
                       OnChange change) {
-    sliding_buckets_convert(from, to, view(from, stored), change);
+    sliding_buckets_convert(from, to, view(from, stored), now.wall(), change);
   }
 };
 

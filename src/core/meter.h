@@ -13,8 +13,9 @@
 // takes out an earlier charge moves all later ones forward, which the state remembers as
 // `refunded`: marks are TAT + refunded, and subtracting today's `refunded` yields where the charge
 // ends now, or earlier. Hence a refund never takes more than its own charge still holds, in any
-// order, and the bound holds for the charges that remain. A limit that never refunds keeps
-// `refunded` at zero and needs one word of state.
+// order, and the bound holds for the charges that remain. A clock that was set back moves the whole
+// backlog forward, which `refunded` remembers, too. A limit that never refunds has no use for it
+// and needs one word of state.
 #pragma once
 
 #include <algorithm>
@@ -62,6 +63,16 @@ struct MeterStep {
   return std::max<std::int64_t>(ahead, 0);
 }
 
+// The state to write from: as it is, or, if the clock was set back, full as of now.
+[[nodiscard]] constexpr MeterState meter_settled(const Meter& meter, MeterState state,
+                                                 std::uint64_t now) noexcept {
+  const auto ahead = static_cast<std::int64_t>(state.tat - now);
+  const std::int64_t full = meter.capacity + meter.queue;
+  if (ahead <= full + meter.slack) return state;
+  const std::uint64_t tat = now + static_cast<std::uint64_t>(full);
+  return {.tat = tat, .refunded = state.refunded + (state.tat - tat)};
+}
+
 [[nodiscard]] constexpr std::int64_t meter_remaining(const Meter& meter,
                                                      std::int64_t level) noexcept {
   return std::max<std::int64_t>(meter.capacity - level, 0) / meter.unit;
@@ -91,6 +102,7 @@ struct MeterStep {
     return {.state = state, .receipt = {}, .verdict = Verdict::never, .level = level};
   }
 
+  state = meter_settled(meter, state, now);
   const std::int64_t rise = std::int64_t{cost} * meter.unit;
   const std::int64_t full = meter.capacity + meter.queue;
   if (level + rise <= full) {
@@ -110,19 +122,23 @@ struct MeterStep {
           .wait = level + rise - full};
 }
 
-// Forced: the cost was already spent.
+// Forced: the cost was already spent. The receipt covers what the level rose by, not what was asked
+// for: a refund of a charge that saturated must not erase the charges it found.
 [[nodiscard]] constexpr MeterStep meter_charge(const Meter& meter, MeterState state,
                                                std::uint64_t now, Cost cost) noexcept {
-  const std::int64_t level = meter_saturated(meter, meter_level(meter, state, now), cost);
+  state = meter_settled(meter, state, now);
+  const std::int64_t before = meter_level(meter, state, now);
+  const std::int64_t level = meter_saturated(meter, before, cost);
   const MeterState charged = meter_at(now, level, state);
   return {.state = charged,
-          .receipt = meter_receipt(charged, std::min(cost, meter.burst)),
+          .receipt = meter_receipt(charged, static_cast<Cost>((level - before) / meter.unit)),
           .level = level};
 }
 
 [[nodiscard]] constexpr MeterState meter_refund(const Meter& meter, MeterState state,
                                                 std::uint64_t now, Receipt receipt,
                                                 Cost amount) noexcept {
+  state = meter_settled(meter, state, now);
   const std::int64_t level = meter_level(meter, state, now);
   const std::int64_t whole = std::int64_t{std::min(receipt.cost, meter.burst)} * meter.unit;
   const std::int64_t wanted = std::int64_t{std::min(amount, receipt.cost)} * meter.unit;

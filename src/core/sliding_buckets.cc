@@ -61,11 +61,15 @@ Nanos retry_after(const BucketsLimit& limit, BucketsView state, const Seen& seen
   return leaves_after(limit, seen, slice);
 }
 
-Nanos reset_after(const BucketsLimit& limit, BucketsView state, const Seen& seen) noexcept {
-  if (seen.sum == 0) return Nanos{0};
+// Requires that something is counted.
+std::int64_t newest_counted(BucketsView state) noexcept {
   std::int64_t slice = state.header->newest;
   while (counter(state, slice) == 0) --slice;
-  return leaves_after(limit, seen, slice);
+  return slice;
+}
+
+Nanos reset_after(const BucketsLimit& limit, BucketsView state, const Seen& seen) noexcept {
+  return seen.sum == 0 ? Nanos{0} : leaves_after(limit, seen, newest_counted(state));
 }
 
 Outcome answer(const BucketsLimit& limit, BucketsView state, const Seen& seen,
@@ -112,6 +116,8 @@ void drop_oldest(BucketsView state, Cost cost) noexcept {
   }
 }
 
+// As much of the cost as fits after pushing out the oldest counts. Answers how much more is counted
+// than before, which is what a refund may take out: those pushed out stay counted.
 Cost add_saturating(const BucketsLimit& limit, BucketsView state, Seen& seen, Cost cost) noexcept {
   const Cost charged = std::min(cost, limit.amount);
   const Cost room = limit.amount - seen.sum;
@@ -120,7 +126,7 @@ Cost add_saturating(const BucketsLimit& limit, BucketsView state, Seen& seen, Co
     seen.sum -= charged - room;
   }
   add(state, seen, charged);
-  return charged;
+  return std::min(charged, room);
 }
 
 }  // namespace
@@ -165,9 +171,15 @@ void sliding_buckets_refund(BucketsView state, Receipt receipt, Cost amount) noe
 }
 
 void sliding_buckets_convert(const BucketsLimit& from, const BucketsLimit& to, BucketsView state,
-                             OnChange change) noexcept {
-  const Cost kept = converted_count(from.amount, to.amount, state.header->sum, change);
-  if (kept < state.header->sum) drop_oldest(state, state.header->sum - kept);
+                             WallTime now, OnChange change) noexcept {
+  const Seen seen = settle(state, look(from, state, now));  // what has expired is not used any more
+  const Cost kept = converted_count(from.amount, to.amount, seen.sum, change);
+  if (kept < seen.sum) {
+    drop_oldest(state, seen.sum - kept);
+  } else if (kept > seen.sum) {
+    counter(state, newest_counted(state)) += kept - seen.sum;
+    state.header->sum = kept;
+  }
 }
 
 }  // namespace sluice::core

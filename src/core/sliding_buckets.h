@@ -51,8 +51,9 @@ struct BucketsView {
                                              WallTime now, Cost cost) noexcept;
 void sliding_buckets_refund(BucketsView state, Receipt receipt, Cost amount) noexcept;
 
-// Both limits have the same slices, or the state has to be carried over as a charge instead.
+// Both limits have the same slices, or the state has to be carried over as a charge instead. Keeps
+// the newest counts that fit the new amount; a share that grows is added to the newest one.
 void sliding_buckets_convert(const BucketsLimit& from, const BucketsLimit& to, BucketsView state,
-                             OnChange change) noexcept;
+                             WallTime now, OnChange change) noexcept;
 
 }  // namespace sluice::core

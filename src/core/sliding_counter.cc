@@ -126,9 +126,15 @@ CounterState sliding_counter_refund(CounterState state, Receipt receipt, Cost am
 }
 
 CounterState sliding_counter_convert(const CounterLimit& from, const CounterLimit& to,
-                                     CounterState state, OnChange change) noexcept {
+                                     CounterState state, WallTime now, OnChange change) noexcept {
+  state = seen_at(from, state, now).state;
+  // The previous window may hold more than the new amount: its weight is what was used, and a cut
+  // would hand a part of that back.
+  const Cost previous = change == OnChange::keep
+                            ? state.previous
+                            : converted_count(from.amount, to.amount, state.previous, change);
   return {.index = state.index,
-          .previous = converted_count(from.amount, to.amount, state.previous, change),
+          .previous = previous,
           .current = converted_count(from.amount, to.amount, state.current, change)};
 }
 

@@ -26,7 +26,7 @@ struct CounterLimit {
 // All zeros is an idle key.
 struct CounterState {
   std::int64_t index = 0;  // number of the current window since the epoch
-  Cost previous = 0;
+  Cost previous = 0;       // may exceed the amount for a window after that was lowered
   Cost current = 0;
 
   friend constexpr bool operator==(const CounterState&, const CounterState&) = default;
@@ -42,6 +42,7 @@ struct CounterState {
 
 // Both limits have the same period, or the state has to be carried over as a charge instead.
 [[nodiscard]] CounterState sliding_counter_convert(const CounterLimit& from, const CounterLimit& to,
-                                                   CounterState state, OnChange change) noexcept;
+                                                   CounterState state, WallTime now,
+                                                   OnChange change) noexcept;
 
 }  // namespace sluice::core

@@ -105,7 +105,8 @@ void append(LogView log, Seen& seen, Cost cost) noexcept {
   seen.sum += cost;
 }
 
-// As much of the cost as fits after pushing out the oldest entries.
+// As much of the cost as fits after pushing out the oldest entries. Answers how much more the log
+// holds than before, which is what a refund may take out: those pushed out stay counted.
 Cost append_saturating(const LogLimit& limit, LogView log, Seen& seen, Cost cost) noexcept {
   const Cost charged = std::min(cost, limit.amount);
   const Cost room = limit.amount - seen.sum;
@@ -114,7 +115,7 @@ Cost append_saturating(const LogLimit& limit, LogView log, Seen& seen, Cost cost
     seen.sum -= charged - room;
   }
   if (charged > 0) append(log, seen, charged);
-  return charged;
+  return std::min(charged, room);
 }
 
 }  // namespace
@@ -162,10 +163,16 @@ void sliding_log_refund(LogView log, Receipt receipt, Cost amount) noexcept {
   }
 }
 
-void sliding_log_convert(const LogLimit& from, const LogLimit& to, LogView log,
+void sliding_log_convert(const LogLimit& from, const LogLimit& to, LogView log, MonoTime now,
                          OnChange change) noexcept {
-  const Cost kept = converted_count(from.amount, to.amount, log.header->sum, change);
-  if (kept < log.header->sum) drop_front(log, log.header->sum - kept);
+  const Seen seen = settle(log, look(from, log, now));  // what has expired is not used any more
+  const Cost kept = converted_count(from.amount, to.amount, seen.sum, change);
+  if (kept < seen.sum) {
+    drop_front(log, seen.sum - kept);
+  } else if (kept > seen.sum) {
+    entry(log, log.header->size - 1).cost += kept - seen.sum;
+    log.header->sum = kept;
+  }
 }
 
 }  // namespace sluice::core

@@ -59,8 +59,10 @@ struct LogView {
                                          Cost cost) noexcept;
 void sliding_log_refund(LogView log, Receipt receipt, Cost amount) noexcept;
 
-// Keeps the newest entries that fit the new amount. The ring is large enough for either limit.
-void sliding_log_convert(const LogLimit& from, const LogLimit& to, LogView log,
+// Both limits have the same period, or the state has to be carried over as a charge instead. Keeps
+// the newest entries that fit the new amount; a share that grows is added to the newest one. The
+// ring is large enough for either limit.
+void sliding_log_convert(const LogLimit& from, const LogLimit& to, LogView log, MonoTime now,
                          OnChange change) noexcept;
 
 }  // namespace sluice::core

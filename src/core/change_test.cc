@@ -1,0 +1,206 @@
+// Limits that are edited while keys are in use.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "base/int128.h"
+#include "core/cell.h"
+#include "core/compiled_limit.h"
+#include "support/property.h"
+#include "support/traffic.h"
+
+namespace sluice::core {
+namespace {
+
+using namespace std::chrono_literals;
+using sluice::testing::all_subjects;
+using sluice::testing::at;
+using sluice::testing::Beat;
+using sluice::testing::between;
+using sluice::testing::check_property;
+using sluice::testing::compiled;
+using sluice::testing::peek;
+using sluice::testing::scale_of;
+using sluice::testing::Subject;
+using sluice::testing::traffic;
+
+bool is_meter(const CompiledLimit& limit) {
+  return std::holds_alternative<GcraLimit>(limit) || std::holds_alternative<IntervalLimit>(limit);
+}
+
+struct Edit {
+  Cell cell;
+  std::int64_t now = 0;
+  std::uint64_t used = 0;  // under the old limit
+  std::uint64_t old_capacity = 0;
+  std::uint64_t new_capacity = 0;
+  bool over_full = false;  // more may be used than the capacity shows
+};
+
+// A key with a random past under the old limit, before the edit.
+Edit random_key(const Limit& old_limit, const CompiledLimit& from, const Limit& new_limit) {
+  Edit edit;
+  edit.now = *sluice::testing::starts(scale_of(old_limit).period);
+  for (const Beat& beat : *traffic(scale_of(old_limit), 12)) {
+    edit.now += beat.gap;
+    (void)edit.cell.decide(from, at(edit.now), beat.cost);
+  }
+  const Decision before = peek(edit.cell, from, edit.now);
+  edit.used = before.limit - before.remaining;
+  edit.old_capacity = before.limit;
+  edit.new_capacity = capacity(new_limit);
+  edit.over_full = before.remaining == 0 && (old_limit.queue.has_value() ||
+                                             old_limit.algorithm == Algorithm::sliding_counter);
+  return edit;
+}
+
+// What must be left of the new capacity when a number of units is used.
+std::uint64_t left(const Edit& edit, std::uint64_t used) {
+  return edit.new_capacity - std::min(edit.new_capacity, used);
+}
+
+std::uint64_t share(const Edit& edit) {
+  return static_cast<std::uint64_t>(mul_div_ceil(static_cast<std::int64_t>(edit.used),
+                                                 static_cast<std::int64_t>(edit.new_capacity),
+                                                 static_cast<std::int64_t>(edit.old_capacity)));
+}
+
+// The key goes on under its new limit as any other would.
+void expect_sane(Cell cell, const CompiledLimit& limit, std::int64_t now) {
+  const Decision seen = peek(cell, limit, now);
+  RC_ASSERT(seen.remaining <= seen.limit);
+  RC_ASSERT(peek(cell, limit, now + seen.reset_after.count()).remaining == seen.limit);
+  const auto cost = static_cast<Cost>(seen.limit);
+  const Decision decision = cell.decide(limit, at(now), cost).decision;
+  if (decision.retry_after) {
+    const std::int64_t retry = decision.retry_after->count();
+    Cell waited = cell;
+    RC_ASSERT(waited.decide(limit, at(now + retry), cost).decision.allowed());
+    RC_ASSERT(!cell.decide(limit, at(now + retry - 1), cost).decision.allowed());
+  }
+}
+
+void expect_edit_keeps_what_was_used(const Limit& old_limit, const Limit& new_limit) {
+  const CompiledLimit from = compiled(old_limit);
+  const CompiledLimit to = compiled(new_limit);
+  const Edit edit = random_key(old_limit, from, new_limit);
+  const auto after = [&](OnChange change) {
+    Cell cell = edit.cell;
+    cell.convert(from, to, at(edit.now), change);
+    expect_sane(cell, to, edit.now);
+    return peek(cell, to, edit.now).remaining;
+  };
+  const std::uint64_t kept = after(OnChange::keep);
+  RC_ASSERT(kept <= left(edit, edit.used));
+  if (!edit.over_full) RC_ASSERT(kept == left(edit, edit.used));
+
+  const bool in_flight = std::holds_alternative<ConcurrencyLimit>(from) &&
+                         std::holds_alternative<ConcurrencyLimit>(to);
+  if (in_flight) return;  // requests in flight stay in flight, whatever the edit says
+  const std::uint64_t proportional = after(OnChange::proportional);
+  if (is_meter(from) && is_meter(to)) {
+    // A fraction of a unit counts as a whole one before it is multiplied, or after.
+    RC_ASSERT(proportional >= left(edit, share(edit)) || edit.over_full);
+    if (edit.used > 0) RC_ASSERT(proportional < edit.new_capacity);
+  } else if (std::holds_alternative<CounterLimit>(from) &&
+             std::holds_alternative<CounterLimit>(to)) {
+    // Each of the two counts rounds up.
+    const std::uint64_t used = edit.new_capacity - proportional;
+    RC_ASSERT(used <= share(edit) + 2);
+    RC_ASSERT((used + 1) * edit.old_capacity > (edit.used - 1) * edit.new_capacity ||
+              edit.used == 0);
+  } else {
+    RC_ASSERT(proportional == left(edit, share(edit)));
+  }
+  RC_ASSERT(after(OnChange::reset) == edit.new_capacity);
+}
+
+// The same kind of limit with other numbers: another amount, the same windows.
+TEST(Change, EditedAmountKeepsWhatWasUsed) {
+  for (const Subject& subject : all_subjects()) {
+    SCOPED_TRACE(subject.name);
+    check_property(100, [&] {
+      Limit edited = subject.limit;
+      edited.amount = *between(1, std::min(kAmountMax, 3 * subject.limit.amount));
+      if (edited.burst) edited.burst = *between(1, 3 * *subject.limit.burst);
+      RC_PRE(compile(edited).has_value());
+      expect_edit_keeps_what_was_used(subject.limit, edited);
+    });
+  }
+}
+
+// Any limit into any other: what was used is charged anew.
+TEST(Change, EditedAlgorithmOrPeriodKeepsWhatWasUsed) {
+  const std::vector<Subject> subjects = all_subjects();
+  check_property(4000, [&] {
+    const Limit old_limit = subjects[*between(0, subjects.size() - 1)].limit;
+    const Limit new_limit = subjects[*between(0, subjects.size() - 1)].limit;
+    expect_edit_keeps_what_was_used(old_limit, new_limit);
+  });
+}
+
+// The extremes of every algorithm into the extremes of every other; nothing overflows.
+TEST(Change, ExtremeLimitsConvertIntoOneAnother) {
+  const auto any_limit = [] {
+    const auto algorithm =
+        *rc::gen::elementOf(std::vector<Algorithm>(kAlgorithms.begin(), kAlgorithms.end()));
+    if (algorithm == Algorithm::gcra) return *sluice::testing::interval_limits();
+    return *sluice::testing::limits_of(algorithm);
+  };
+  check_property(6000, [&] { expect_edit_keeps_what_was_used(any_limit(), any_limit()); });
+}
+
+// Two edits in a row, there and back, hand nothing out.
+TEST(Change, ThereAndBackGrantsNothing) {
+  const std::vector<Subject> subjects = all_subjects();
+  check_property(2000, [&] {
+    const Limit limit = subjects[*between(0, subjects.size() - 1)].limit;
+    Limit other = limit;
+    other.amount = *between(limit.amount, std::min(kAmountMax, 3 * limit.amount));
+    if (other.burst) other.burst = *other.burst + *between(0, 10);
+    RC_PRE(compile(other).has_value());
+    const CompiledLimit from = compiled(limit);
+    const CompiledLimit to = compiled(other);
+    Edit edit = random_key(limit, from, other);
+    const std::uint64_t before = peek(edit.cell, from, edit.now).remaining;
+    edit.cell.convert(from, to, at(edit.now), OnChange::keep);
+    edit.cell.convert(to, from, at(edit.now), OnChange::keep);
+    RC_ASSERT(peek(edit.cell, from, edit.now).remaining <= before);
+  });
+}
+
+// Half of ten is in sight: five are used, under the lower limit, too.
+TEST(Change, LoweredSlidingCounterKeepsTheWeightOfItsPreviousWindow) {
+  const CompiledLimit from =
+      compiled({.algorithm = Algorithm::sliding_counter, .amount = 10, .period = 10s});
+  const CompiledLimit to =
+      compiled({.algorithm = Algorithm::sliding_counter, .amount = 6, .period = 10s});
+  Cell cell;
+  const std::int64_t start = Nanos{100s}.count();
+  ASSERT_TRUE(cell.decide(from, at(start), 10).decision.allowed());
+  const std::int64_t now = start + Nanos{15s}.count();
+  ASSERT_EQ(peek(cell, from, now).remaining, 5U);
+  cell.convert(from, to, at(now), OnChange::keep);
+  EXPECT_EQ(peek(cell, to, now).remaining, 1U);
+}
+
+// A lowered limit binds at once: resilience4j ignored it until the period was over.
+TEST(Change, LoweredLimitBindsAtOnce) {
+  const CompiledLimit from =
+      compiled({.algorithm = Algorithm::fixed_window, .amount = 100, .period = 1h});
+  const CompiledLimit to =
+      compiled({.algorithm = Algorithm::fixed_window, .amount = 10, .period = 1h});
+  Cell cell;
+  const std::int64_t now = Nanos{100h}.count();
+  ASSERT_TRUE(cell.decide(from, at(now), 50).decision.allowed());
+  cell.convert(from, to, at(now), OnChange::keep);
+  EXPECT_EQ(cell.decide(to, at(now), 1).decision.verdict, Verdict::refused);
+}
+
+}  // namespace
+}  // namespace sluice::core

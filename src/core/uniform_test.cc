@@ -1,0 +1,367 @@
+// The rules that hold for every algorithm and variant alike.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "base/int128.h"
+#include "core/cell.h"
+#include "core/compiled_limit.h"
+#include "support/property.h"
+#include "support/raw_key.h"
+#include "support/traffic.h"
+
+namespace sluice::core {
+namespace {
+
+using namespace std::chrono_literals;
+using sluice::testing::all_subjects;
+using sluice::testing::at;
+using sluice::testing::Beat;
+using sluice::testing::between;
+using sluice::testing::check_property;
+using sluice::testing::compiled;
+using sluice::testing::kYear;
+using sluice::testing::magnitude;
+using sluice::testing::peek;
+using sluice::testing::Scale;
+using sluice::testing::scale_of;
+using sluice::testing::Subject;
+using sluice::testing::traffic;
+using sluice::testing::with_raw_key;
+
+constexpr int kCases = 150;
+
+class Uniform : public ::testing::TestWithParam<Subject> {
+ protected:
+  [[nodiscard]] const Limit& limit() const { return GetParam().limit; }
+  [[nodiscard]] const CompiledLimit& numbers() const { return numbers_; }
+  [[nodiscard]] Scale scale() const { return scale_of(limit()); }
+  [[nodiscard]] bool queues() const { return limit().queue.has_value(); }
+  [[nodiscard]] bool is_concurrency() const { return limit().algorithm == Algorithm::concurrency; }
+
+  // The longest time anything can stay used.
+  [[nodiscard]] Nanos full_span() const { return std::visit(Span{}, numbers_); }
+
+  // How far back a clock may step before a state's wrapping ticks take the past for the future: a
+  // quarter of their range.
+  [[nodiscard]] std::uint64_t farthest_back() const {
+    const auto* bucket = std::get_if<GcraLimit>(&numbers_);
+    const std::uint64_t ticks = bucket == nullptr ? 0 : bucket->fraction_bits;
+    return std::min<std::uint64_t>(std::uint64_t{4 * kYear}, (std::uint64_t{1} << 62U) >> ticks);
+  }
+
+  // A cell with a past, and the time it is now. Early enough to step back, late enough to have a
+  // past.
+  struct Past {
+    Cell cell;
+    std::int64_t now = 0;
+  };
+  [[nodiscard]] Past past() const {
+    Past past;
+    past.now =
+        static_cast<std::int64_t>(*between(std::uint64_t{20 * kYear}, std::uint64_t{40 * kYear}));
+    for (const Beat& beat : *traffic(scale(), 12)) {
+      past.now += beat.gap;
+      (void)past.cell.decide(numbers_, at(past.now), beat.cost);
+    }
+    return past;
+  }
+
+  // Takes one at a time until no more pass at once; the receipts of all.
+  std::vector<Receipt> exhaust(Cell& cell, std::int64_t now) const {
+    std::vector<Receipt> receipts;
+    while (true) {
+      const Outcome outcome = cell.decide(numbers_, at(now), 1);
+      if (!outcome.decision.allowed()) return receipts;
+      receipts.push_back(outcome.receipt);
+    }
+  }
+
+ private:
+  struct Span {
+    Nanos operator()(const GcraLimit& of) const {
+      return gcra_wait(of, of.meter.capacity + of.meter.queue);
+    }
+    Nanos operator()(const IntervalLimit& of) const {
+      return of.period * ceil_div<std::int64_t>(of.meter.burst, of.amount);
+    }
+    Nanos operator()(const WindowLimit& of) const {
+      return of.calendar ? 31 * 24h + 1h : of.period;
+    }
+    Nanos operator()(const FirstRequestLimit& of) const { return of.period; }
+    Nanos operator()(const LogLimit& of) const { return of.period; }
+    Nanos operator()(const CounterLimit& of) const { return 2 * of.period; }
+    Nanos operator()(const BucketsLimit& of) const { return of.width * (of.slices + 1); }
+    Nanos operator()(const ConcurrencyLimit& of) const { return 2 * of.ttl; }
+  };
+
+  CompiledLimit numbers_ = compiled(GetParam().limit);
+};
+
+INSTANTIATE_TEST_SUITE_P(, Uniform, ::testing::ValuesIn(all_subjects()),
+                         [](const auto& test) { return test.param.name; });
+
+// Grants round down and waits round up, to the nanosecond.
+TEST_P(Uniform, RetryAfterIsTheShortestWaitThatAdmits) {
+  check_property(kCases, [this] {
+    Past past = this->past();
+    for (const Beat& beat : *traffic(scale(), 12)) {
+      past.now += beat.gap;
+      const Decision decision = past.cell.decide(numbers(), at(past.now), beat.cost).decision;
+      if (decision.verdict != Verdict::refused || is_concurrency()) {
+        RC_ASSERT(!decision.retry_after);
+        continue;
+      }
+      const std::int64_t retry = decision.retry_after->count();
+      RC_ASSERT(retry > 0);
+      Cell waited = past.cell;
+      RC_ASSERT(waited.decide(numbers(), at(past.now + retry), beat.cost).decision.allowed());
+      Cell hasty = past.cell;
+      RC_ASSERT(hasty.decide(numbers(), at(past.now + retry - 1), beat.cost).decision.verdict ==
+                Verdict::refused);
+    }
+  });
+}
+
+// What a client is told it has left is what it gets, at once and without delay, and no more.
+TEST_P(Uniform, RemainingRequestsAreAdmittedAndTheNextIsNot) {
+  check_property(kCases, [this] {
+    Past past = this->past();
+    const std::uint64_t remaining = peek(past.cell, numbers(), past.now).remaining;
+    RC_ASSERT(remaining <= capacity(limit()));
+    for (std::uint64_t i = 0; i < remaining; ++i) {
+      const Decision decision = past.cell.decide(numbers(), at(past.now), 1).decision;
+      RC_ASSERT(decision.allowed());
+      RC_ASSERT(decision.delay == 0ns);
+      RC_ASSERT(decision.remaining == remaining - i - 1);
+    }
+    const Decision next = past.cell.decide(numbers(), at(past.now), 1).decision;
+    RC_ASSERT(!next.allowed() || (queues() && next.delay > 0ns));
+    RC_ASSERT(next.remaining == 0U);
+  });
+}
+
+// The same in one request: exactly the remaining cost passes, one more does not.
+TEST_P(Uniform, OneRequestMayTakeAllThatRemains) {
+  check_property(kCases, [this] {
+    const Past past = this->past();
+    const auto remaining = static_cast<Cost>(peek(past.cell, numbers(), past.now).remaining);
+    Cell all = past.cell;
+    RC_ASSERT(all.decide(numbers(), at(past.now), remaining).decision.allowed());
+    Cell more = past.cell;
+    const Decision decision = more.decide(numbers(), at(past.now), remaining + 1).decision;
+    RC_ASSERT(!decision.allowed() || (queues() && decision.delay > 0ns));
+  });
+}
+
+TEST_P(Uniform, ResetAfterIsTheLeastTimeUntilEverythingIsBack) {
+  check_property(kCases, [this] {
+    const Past past = this->past();
+    const Decision decision = peek(past.cell, numbers(), past.now);
+    RC_ASSERT(decision.limit == capacity(limit()));
+    const std::int64_t reset = decision.reset_after.count();
+    RC_ASSERT(reset >= 0);
+    RC_ASSERT(Nanos{reset} <= full_span());
+    RC_ASSERT(peek(past.cell, numbers(), past.now + reset).remaining == decision.limit);
+    if (reset > 0) {
+      RC_ASSERT(peek(past.cell, numbers(), past.now + reset - 1).remaining < decision.limit);
+    }
+    RC_ASSERT((reset == 0) == (decision.remaining == decision.limit));
+  });
+}
+
+// A peek, a refusal and an impossible cost leave the state as it was, to the bit.
+TEST_P(Uniform, OnlyAdmissionsWrite) {
+  check_property(kCases, [this] {
+    Scale near = scale();
+    near.longest_gap = kYear / 50;  // raw states are never dropped, so their ticks must not wrap
+    std::int64_t now = static_cast<std::int64_t>(*between(0, std::uint64_t{40 * kYear}));
+    with_raw_key(numbers(), at(now), [&](auto key) {
+      for (const Beat& beat : *traffic(near, 20)) {
+        now += beat.gap;
+        auto before = key;
+        const Outcome peeked = key.decide(at(now), 0);
+        RC_ASSERT(peeked.decision.allowed());
+        RC_ASSERT(peeked.receipt.cost == 0U);
+        RC_ASSERT(key == before);
+        const Outcome outcome = key.decide(at(now), beat.cost);
+        if (!outcome.decision.allowed()) RC_ASSERT(outcome.receipt.cost == 0U);
+        if (outcome.decision.verdict == Verdict::never) {
+          RC_ASSERT(beat.cost > capacity(limit()));
+          RC_ASSERT(key == before);
+          RC_ASSERT(!outcome.decision.retry_after);
+          Decision truth = peeked.decision;
+          truth.verdict = Verdict::never;
+          RC_ASSERT(outcome.decision == truth);
+        }
+        if (outcome.decision.verdict == Verdict::refused && !limit().count_denied) {
+          RC_ASSERT(key == before);
+          RC_ASSERT(outcome.decision.remaining == peeked.decision.remaining);
+          RC_ASSERT(outcome.decision.reset_after == peeked.decision.reset_after);
+        }
+      }
+    });
+  });
+}
+
+// A refused request consumes what is left if, and only if, the limit says so.
+TEST_P(Uniform, RefusedRequestsConsumeOnlyWhereDeniedOnesCount) {
+  check_property(kCases, [this] {
+    Past past = this->past();
+    const Decision before = peek(past.cell, numbers(), past.now);
+    const auto cost = static_cast<Cost>(*between(1, capacity(limit())));
+    const Decision decision = past.cell.decide(numbers(), at(past.now), cost).decision;
+    if (decision.verdict != Verdict::refused) return;
+    const Decision after = peek(past.cell, numbers(), past.now);
+    if (limit().count_denied) {
+      RC_ASSERT(after.remaining == 0U);
+      RC_ASSERT(after.reset_after <= full_span());
+    } else {
+      RC_ASSERT(after == before);
+    }
+    RC_ASSERT(decision.remaining == after.remaining);
+    RC_ASSERT(decision.reset_after == after.reset_after);
+  });
+}
+
+// A cost that is known only after the fact is charged as far as there is room, and never more.
+TEST_P(Uniform, ForcedChargeSaturates) {
+  check_property(kCases, [this] {
+    Past past = this->past();
+    const Decision before = peek(past.cell, numbers(), past.now);
+    const auto cost = static_cast<Cost>(
+        *rc::gen::oneOf(between(0, 2 * capacity(limit())), rc::gen::just<std::uint64_t>(~Cost{0})));
+    const Outcome outcome = past.cell.charge(numbers(), at(past.now), cost);
+    RC_ASSERT(outcome.decision.allowed());
+    RC_ASSERT(outcome.decision.remaining ==
+              before.remaining - std::min<std::uint64_t>(before.remaining, cost));
+    RC_ASSERT(peek(past.cell, numbers(), past.now).remaining == outcome.decision.remaining);
+    RC_ASSERT(outcome.decision.reset_after >= before.reset_after);
+    RC_ASSERT(outcome.decision.reset_after <= full_span());
+  });
+}
+
+// A refund right after its charge undoes it.
+TEST_P(Uniform, RefundAtOnceRestoresWhatWasThere) {
+  check_property(kCases, [this] {
+    Past past = this->past();
+    const Decision before = peek(past.cell, numbers(), past.now);
+    const auto cost = static_cast<Cost>(*between(1, capacity(limit())));
+    const Outcome outcome = past.cell.decide(numbers(), at(past.now), cost);
+    if (!outcome.decision.allowed()) return;
+    past.cell.refund(numbers(), at(past.now), outcome.receipt, cost);
+    const Decision after = peek(past.cell, numbers(), past.now);
+    RC_ASSERT(after.remaining == before.remaining);
+  });
+}
+
+// A refund never takes back more than its charge put in, even if that was forced and saturated.
+TEST_P(Uniform, RefundOfAForcedChargeGivesBackNoMoreThanItTook) {
+  check_property(kCases, [this] {
+    Past past = this->past();
+    const Decision before = peek(past.cell, numbers(), past.now);
+    const auto cost = static_cast<Cost>(*between(1, 2 * capacity(limit())));
+    const Outcome outcome = past.cell.charge(numbers(), at(past.now), cost);
+    past.cell.refund(numbers(), at(past.now), outcome.receipt, cost);
+    const Decision after = peek(past.cell, numbers(), past.now);
+    RC_ASSERT(after.remaining <= before.remaining);
+    RC_ASSERT(after.reset_after >= before.reset_after);
+  });
+}
+
+// Once a charge has drained, or its window is over, its refund must not touch what came later.
+TEST_P(Uniform, RefundIsVoidOnceItsChargeHasExpired) {
+  check_property(kCases, [this] {
+    Past past = this->past();
+    const std::vector<Receipt> first = exhaust(past.cell, past.now);
+    past.now += peek(past.cell, numbers(), past.now).reset_after.count();
+    (void)exhaust(past.cell, past.now);
+    for (const Receipt& receipt : first)
+      past.cell.refund(numbers(), at(past.now), receipt, receipt.cost);
+    RC_ASSERT(peek(past.cell, numbers(), past.now).remaining == 0U);
+    RC_ASSERT(!past.cell.decide(numbers(), at(past.now), 1).decision.allowed());
+  });
+}
+
+// Time that goes back grants nothing: what a state allows, it allows no more of at any earlier
+// time.
+TEST_P(Uniform, TimeGoingBackGrantsNothing) {
+  check_property(2 * kCases, [this] {
+    const Past past = this->past();
+    Scale near = scale();
+    near.longest_gap = static_cast<std::int64_t>(farthest_back() / 2);
+    const auto steps =
+        rc::gen::oneOf(sluice::testing::gaps(near),
+                       rc::gen::element<std::int64_t>(1, Nanos{60s}.count(), Nanos{60s}.count() + 1,
+                                                      full_span().count(), full_span().count() + 1),
+                       rc::gen::cast<std::int64_t>(magnitude(0, farthest_back() / 2)));
+    const std::int64_t later = past.now - *steps / 2;
+    const std::int64_t earlier = later - *steps;
+    RC_ASSERT(peek(past.cell, numbers(), earlier).remaining <=
+              peek(past.cell, numbers(), later).remaining);
+    RC_ASSERT(peek(past.cell, numbers(), later).remaining <=
+              peek(past.cell, numbers(), past.now).remaining);
+    const auto cost = static_cast<Cost>(*between(1, capacity(limit())));
+    Cell then = past.cell;
+    Cell now = past.cell;
+    const bool before = then.decide(numbers(), at(earlier), cost).decision.allowed();
+    RC_ASSERT(!before || now.decide(numbers(), at(later), cost).decision.allowed());
+  });
+}
+
+// retry_after counts from the clock that went back, and stays exact.
+TEST_P(Uniform, RetryAfterIsExactAfterAStepBack) {
+  check_property(2 * kCases, [this] {
+    Past past = this->past();
+    past.now -= static_cast<std::int64_t>(*magnitude(1, farthest_back() / 2));
+    const auto cost = static_cast<Cost>(*between(1, capacity(limit())));
+    const Decision decision = past.cell.decide(numbers(), at(past.now), cost).decision;
+    if (!decision.retry_after) return;
+    const std::int64_t retry = decision.retry_after->count();
+    Cell waited = past.cell;
+    RC_ASSERT(waited.decide(numbers(), at(past.now + retry), cost).decision.allowed());
+    RC_ASSERT(!past.cell.decide(numbers(), at(past.now + retry - 1), cost).decision.allowed());
+  });
+}
+
+// A clock that was set back by a lot must not lock a key for as long: all is back after one span.
+TEST_P(Uniform, KeyHealsWithinOneSpanAfterTheClockWasSetBack) {
+  check_property(2 * kCases, [this] {
+    Past past = this->past();
+    (void)exhaust(past.cell, past.now);
+    past.now -= (3 * full_span() + 60s).count();
+    past.now -= static_cast<std::int64_t>(*magnitude(1, farthest_back() / 2));
+    const Decision refused = past.cell.decide(numbers(), at(past.now), 1).decision;
+    RC_ASSERT(!refused.allowed());
+    RC_ASSERT(refused.reset_after <= full_span());
+    RC_ASSERT(peek(past.cell, numbers(), past.now + full_span().count()).remaining ==
+              refused.limit);
+  });
+}
+
+// Cost splitting: a request may come in pieces.
+TEST_P(Uniform, TwoRequestsAtOnceAreLikeOneOfTheirSum) {
+  check_property(kCases, [this] {
+    const Past past = this->past();
+    const std::uint64_t total = *between(0, capacity(limit()));
+    const auto first = static_cast<Cost>(*between(0, total));
+    Cell whole = past.cell;
+    const Decision at_once =
+        whole.decide(numbers(), at(past.now), static_cast<Cost>(total)).decision;
+    if (!at_once.allowed()) return;
+    Cell split = past.cell;
+    RC_ASSERT(split.decide(numbers(), at(past.now), first).decision.allowed());
+    RC_ASSERT(
+        split.decide(numbers(), at(past.now), static_cast<Cost>(total) - first).decision.allowed());
+    RC_ASSERT(peek(split, numbers(), past.now) == peek(whole, numbers(), past.now));
+  });
+}
+
+}  // namespace
+}  // namespace sluice::core
