@@ -1,6 +1,5 @@
 #include "base/rfc3339.h"
 
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -86,7 +85,7 @@ TEST(Rfc3339, RefusesEverythingElseAndQuotesIt) {
 TEST(Rfc3339, ReadsBackWhatItWrites) {
   check_property(5000, [] {
     const auto nanos = *rc::gen::resize(
-        100, rc::gen::inRange<std::int64_t>(0, std::numeric_limits<std::int64_t>::max() - kSecond));
+        100, rc::gen::inRange<std::int64_t>(0, kWallTimeEnd.time_since_epoch().count()));
     const std::int64_t precision =
         *rc::gen::element<std::int64_t>(1, 1000, 1'000'000, kSecond, 3600 * kSecond);
     const WallTime time{Nanos{nanos / precision * precision}};

@@ -123,7 +123,7 @@ TEST(Calendar, GridAgreesWithTheTimeZoneLibrary) {
       const CalendarGrid calendar = grid(unit, name);
       check_property(300, [&] {
         const auto last =
-            static_cast<std::uint64_t>(instant("2261-12-31T00:00:00Z").time_since_epoch().count());
+            static_cast<std::uint64_t>(instant("2249-12-31T00:00:00Z").time_since_epoch().count());
         const auto soon =
             static_cast<std::uint64_t>(instant("2038-01-01T00:00:00Z").time_since_epoch().count());
         const auto picked = static_cast<std::int64_t>(
