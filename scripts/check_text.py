@@ -11,7 +11,7 @@ from pathlib import Path
 CODE_COLUMNS = 100
 PROSE_COLUMNS = 120
 PROSE = {".md", ".txt"}
-UNCHECKED = (".clang-tidy", "LICENSE", "tests/corpus/", "bench/results/")
+UNCHECKED = (".clang-tidy", "LICENSE", "bench/results/", "docs/pictures/", "tests/corpus/")
 
 
 def may_be_long(line: str, prose: bool) -> bool:

@@ -70,8 +70,8 @@ std::string_view LineReader::take_line(std::size_t length, std::size_t with_brea
 Parsed<std::optional<std::string_view>> LineReader::next() {
   while (true) {
     const std::string_view held{buffer_.data() + begin_, end_ - begin_};
-    const std::size_t line_break = held.find('\n');
-    if (line_break != std::string_view::npos && line_break <= kLineMax) {
+    const std::size_t line_break = held.find('\n');  // beyond any line when there is none
+    if (line_break <= kLineMax) {
       return take_line(line_break, line_break + 1);
     }
     if (held.size() > kLineMax) {

@@ -14,11 +14,13 @@ namespace sluice {
 // One thread. Owns the descriptor unless it is standard input.
 class LineReader {
  public:
-  static constexpr std::size_t kLineMax = 64 * 1024;
+  static constexpr std::size_t kLineMax = 65536;
 
   // "-" is standard input.
   [[nodiscard]] static Parsed<LineReader> open(const std::string& path);
 
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
   LineReader(LineReader&& other) noexcept;
   LineReader& operator=(LineReader&&) = delete;
   ~LineReader();

@@ -10,7 +10,8 @@
 
 namespace sluice {
 
-// From 1970 to the end of 2249, to the nanosecond. A leap second is the first instant of the next minute.
+// From 1970 to the end of 2249, to the nanosecond. A leap second is the first instant of the next
+// minute.
 [[nodiscard]] Parsed<WallTime> parse_rfc3339(std::string_view text);
 
 // In UTC, with as many fraction digits as it takes.

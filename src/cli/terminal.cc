@@ -12,7 +12,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr std::size_t kFlushAt = 64 * 1024;
+constexpr std::size_t kFlushAt = 65536;
 
 std::size_t shown_width(std::string_view text) noexcept {
   const auto starts_character = [](char c) {
@@ -91,6 +91,7 @@ void Progress::clear() {
 
 std::string Table::text(const Output& style) const {
   std::vector<std::size_t> widths;
+  widths.reserve(columns_.size());
   for (const Column& column : columns_) widths.push_back(shown_width(column.title));
   for (const auto& row : rows_) {
     for (std::size_t i = 0; i < row.size(); ++i) {

@@ -1,5 +1,5 @@
-// A trace of arbitrary bytes is read to its end or stops with a message that names a place; whatever
-// was read can be replayed through every algorithm, within its bounds.
+// A trace of arbitrary bytes is read to its end or stops with a message that names a place;
+// whatever was read can be replayed through every algorithm, within its bounds.
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 """Exact reference models in rational arithmetic, one per algorithm.
 
-Slow and obvious on purpose, and written without a look at the program: each follows the words of the
-documentation. `decide(now, cost)` answers the object that `sluice replay --json` prints. Times are
-whole nanoseconds and never go back; every answer in time rounds up.
+Slow and obvious on purpose, and written without a look at the program: each follows the words of
+the documentation. `decide(now, cost)` answers the object that `sluice replay --json` prints. Times
+are whole nanoseconds and never go back; every answer in time rounds up.
 """
 
 from fractions import Fraction
@@ -23,7 +23,7 @@ def answer(allowed, limit, remaining, reset, retry, delay=0):
 
 
 class Bucket:
-    """Tokens that arrive continuously; a queue lets the level go below zero and holds the request."""
+    """Tokens that arrive continuously; a queue lets the level go below zero and holds requests."""
 
     def __init__(self, amount, period, burst=None, queue=0):
         self.per_ns = Fraction(amount, period)
@@ -96,7 +96,9 @@ class FixedWindow:
         if allowed:
             used = self.counts[index] = used + cost
         end = (index + 1) * self.period - now
-        return answer(allowed, self.amount, self.amount - used, end if used else 0, None if never else end)
+        return answer(
+            allowed, self.amount, self.amount - used, end if used else 0, None if never else end
+        )
 
 
 class FirstRequestWindow:
@@ -187,7 +189,9 @@ class SlidingBuckets:
 
     def in_sight(self, now):
         newest = now // self.width
-        return {n: c for n, c in self.counts.items() if newest - self.slices <= n <= newest and c > 0}
+        return {
+            n: c for n, c in self.counts.items() if newest - self.slices <= n <= newest and c > 0
+        }
 
     def decide(self, now, cost):
         seen = self.in_sight(now)

@@ -34,7 +34,9 @@ def sluice(*arguments, stdin="", timeout=60):
         env={**os.environ, "NO_COLOR": "1"},
     )
     return Completed(
-        done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"), done.returncode
+        done.stdout.decode("utf-8", "replace"),
+        done.stderr.decode("utf-8", "replace"),
+        done.returncode,
     )
 
 

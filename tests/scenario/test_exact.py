@@ -7,6 +7,7 @@ import models
 from models import SECOND
 from support import ScenarioTest
 
+
 # (name, program options, model) for one rate; amount per period in nanoseconds.
 def contenders(amount, period):
     rate = f"{amount}/{period}ns"
@@ -14,8 +15,16 @@ def contenders(amount, period):
     width = max(period // 5, 1)
     return [
         ("token_bucket", ["-l", rate], models.Bucket(amount, period)),
-        ("token_bucket burst", ["-l", rate, "--burst", small], models.Bucket(amount, period, small)),
-        ("gcra", ["-l", rate, "-a", "gcra", "--burst", amount + 2], models.Bucket(amount, period, amount + 2)),
+        (
+            "token_bucket burst",
+            ["-l", rate, "--burst", small],
+            models.Bucket(amount, period, small),
+        ),
+        (
+            "gcra",
+            ["-l", rate, "-a", "gcra", "--burst", amount + 2],
+            models.Bucket(amount, period, amount + 2),
+        ),
         ("leaky_bucket", ["-l", rate, "-a", "leaky_bucket"], models.Bucket(amount, period, 1)),
         (
             "leaky_bucket queue",
@@ -35,8 +44,16 @@ def contenders(amount, period):
             models.FirstRequestWindow(amount, period),
         ),
         ("sliding_log", ["-l", rate, "-a", "sliding_log"], models.SlidingLog(amount, period)),
-        ("sliding_counter", ["-l", rate, "-a", "sliding_counter"], models.SlidingCounter(amount, period)),
-        ("sliding_buckets", ["-l", rate, "-a", "sliding_buckets"], models.SlidingBuckets(amount, period)),
+        (
+            "sliding_counter",
+            ["-l", rate, "-a", "sliding_counter"],
+            models.SlidingCounter(amount, period),
+        ),
+        (
+            "sliding_buckets",
+            ["-l", rate, "-a", "sliding_buckets"],
+            models.SlidingBuckets(amount, period),
+        ),
         (
             "sliding_buckets fine",
             ["-l", rate, "-a", "sliding_buckets", "--granularity", f"{width}ns"],
@@ -74,7 +91,10 @@ class AgreesWithExactArithmetic(ScenarioTest):
     def test_every_field_on_random_traces(self):
         rng = random.Random(20220120)
         rates = [(1, SECOND), (3, 3600 * SECOND), (10, SECOND), (100, 60 * SECOND), (7, 7_000_000)]
-        rates += [(rng.choice([1, 2, 3, 5, 12, 500]), rng.choice([10**6, 10**9, 86400 * SECOND])) for _ in range(6)]
+        rates += [
+            (rng.choice([1, 2, 3, 5, 12, 500]), rng.choice([10**6, 10**9, 86400 * SECOND]))
+            for _ in range(6)
+        ]
         for amount, period in rates:
             period -= period % amount
             for name, options, model in contenders(amount, period):
@@ -99,10 +119,17 @@ class AgreesWithExactArithmetic(ScenarioTest):
     # Where it does not divide, a bucket is never above the exact answer.
     def test_uneven_buckets_are_never_above_the_exact_answer(self):
         rng = random.Random(11)
-        for amount, period in [(7, SECOND), (3_000_000, SECOND + 1), (999_999_999, SECOND), (13, 10**6 + 1)]:
+        for amount, period in [
+            (7, SECOND),
+            (3_000_000, SECOND + 1),
+            (999_999_999, SECOND),
+            (13, 10**6 + 1),
+        ]:
             with self.subTest(amount=amount, period=period):
                 trace = random_trace(rng, min(amount, 50), period, 400)
-                printed = self.ok("replay", "--json", "-l", f"{amount}/{period}ns", stdin=lines(trace)).json_lines()
+                printed = self.ok(
+                    "replay", "--json", "-l", f"{amount}/{period}ns", stdin=lines(trace)
+                ).json_lines()
                 exact = models.Bucket(amount, period)
                 for (at, cost), got in zip(trace, printed):
                     exact.advance(at)
@@ -111,9 +138,14 @@ class AgreesWithExactArithmetic(ScenarioTest):
                         exact.tokens -= cost
                     self.assertLessEqual(got["remaining"], exact.tokens)
 
-    # ... and below it by at most 0.5 %: a client that always comes back at the told time gets its rate.
+    # ... and below it by at most 0.5 %: a client that comes back at the told time gets its rate.
     def test_uneven_buckets_keep_at_least_99_5_percent_of_the_rate(self):
-        for amount, period in [(7, SECOND), (700_001, SECOND), (999_999_999, SECOND), (62_500_001, SECOND)]:
+        for amount, period in [
+            (7, SECOND),
+            (700_001, SECOND),
+            (999_999_999, SECOND),
+            (62_500_001, SECOND),
+        ]:
             with self.subTest(amount=amount, period=period):
                 exact_interval = period / amount
                 count = 2000
@@ -123,7 +155,7 @@ class AgreesWithExactArithmetic(ScenarioTest):
                 verdicts = self.verdicts("-l", f"{amount}/{period}ns", stdin=lines(trace))
                 self.assertEqual(verdicts, ["true"] * (count + 1))
 
-    # Concurrency holds a slot for exactly the time in flight, and longer than its lease when renewed.
+    # A slot is held for exactly the time in flight, and longer than its lease when renewed.
     def test_concurrency_is_requests_in_flight(self):
         rng = random.Random(5)
         for limit in (1, 3):
@@ -137,7 +169,9 @@ class AgreesWithExactArithmetic(ScenarioTest):
                     in_flight.append(now + duration)
                 expected.append("true" if allowed else "false")
                 trace.append(f"{now},k,1,{duration}\n")
-            verdicts = self.verdicts("-a", "concurrency", "-l", limit, "--ttl", "1s", stdin="".join(trace))
+            verdicts = self.verdicts(
+                "-a", "concurrency", "-l", limit, "--ttl", "1s", stdin="".join(trace)
+            )
             self.assertEqual(verdicts, expected)
 
 

@@ -23,8 +23,16 @@ class ConstantRate(ScenarioTest):
         self.assertEqual(result["seconds"], 10.0)
 
     def test_below_the_limit_nothing_is_refused(self):
-        for algorithm in ("token_bucket", "leaky_bucket", "fixed_window", "sliding_counter", "sliding_log"):
-            result = self.one("-l", "100/1s", "-a", algorithm, "--rate", 98, "--duration", "20s", "--virtual")
+        for algorithm in (
+            "token_bucket",
+            "leaky_bucket",
+            "fixed_window",
+            "sliding_counter",
+            "sliding_log",
+        ):
+            result = self.one(
+                "-l", "100/1s", "-a", algorithm, "--rate", 98, "--duration", "20s", "--virtual"
+            )
             self.assertEqual((result["admitted"], result["refused"]), (1960, 0), algorithm)
 
     def test_each_key_has_its_own_limit_and_a_seed_repeats_the_run(self):
@@ -37,14 +45,37 @@ class ConstantRate(ScenarioTest):
         self.assertGreaterEqual(first["admitted"], 5 * (10 + 49 - 1))
 
     def test_a_queue_spreads_a_burst_and_the_wait_shows_it(self):
-        result = self.ok("load", "-l", "10/1s", "-a", "leaky_bucket", "--queue", "5s", "--batches", "20@1000",
-                         "--virtual", "--json").json_lines()[0]
+        result = self.ok(
+            "load",
+            "-l",
+            "10/1s",
+            "-a",
+            "leaky_bucket",
+            "--queue",
+            "5s",
+            "--batches",
+            "20@1000",
+            "--virtual",
+            "--json",
+        ).json_lines()[0]
         self.assertEqual((result["admitted"], result["attempts"]), (20, 20))
         self.assertAlmostEqual(result["seconds"], 1.9, places=6)
         self.assertAlmostEqual(result["wait_ns"]["max"], 1.9e9 - 19e6, delta=1)
 
     def test_concurrency_admits_slots_over_hold_time(self):
-        result = self.one("-l", 20, "-a", "concurrency", "--hold", "100ms", "--rate", 500, "--duration", "4s", "--virtual")
+        result = self.one(
+            "-l",
+            20,
+            "-a",
+            "concurrency",
+            "--hold",
+            "100ms",
+            "--rate",
+            500,
+            "--duration",
+            "4s",
+            "--virtual",
+        )
         self.assertEqual(result["admitted"], 20 * 40)
 
     def test_real_time_takes_the_time_it_says(self):
@@ -56,8 +87,11 @@ class ConstantRate(ScenarioTest):
         self.assertGreaterEqual(result["admitted"], 50 + 49)
 
     def test_an_interrupt_ends_the_run_and_shows_what_was_measured(self):
-        process = subprocess.Popen([BINARY, "load", "-l", "5/1s", "--rate", "100", "--duration", "1h", "--json"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [BINARY, "load", "-l", "5/1s", "--rate", "100", "--duration", "1h", "--json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
@@ -70,17 +104,29 @@ class BadOptions(ScenarioTest):
     def test_each_has_its_message(self):
         cases = [
             ([], r"there is no limit to apply"),
-            (["-l", "5/1s", "--batches", "10"], r"--batches: '10' is not a batch; write requests@rate"),
+            (
+                ["-l", "5/1s", "--batches", "10"],
+                r"--batches: '10' is not a batch; write requests@rate",
+            ),
             (["-l", "5/1s", "--batches", "10@0"], r"--batches: '0' is not a whole number from 1"),
             (["-l", "5/1s", "--batches", "10@1,"], r"--batches: '' is not a batch"),
             (["-l", "5/1s", "--rate", "x"], r"--rate: 'x' is not a whole number from 1"),
-            (["-l", "5/1s", "--rate", "10", "--retry", "1s"], r"--batches and --retry belong to the other mode"),
+            (
+                ["-l", "5/1s", "--rate", "10", "--retry", "1s"],
+                r"--batches and --retry belong to the other mode",
+            ),
             (["-l", "5/1s", "--duration", "1s"], r"--duration needs a rate"),
-            (["-l", "5/1s", "--rate", "1", "--duration", "1ms"], r"is not between 1 and 1000000000 requests"),
+            (
+                ["-l", "5/1s", "--rate", "1", "--duration", "1ms"],
+                r"is not between 1 and 1000000000 requests",
+            ),
             (["-l", "5/1s", "--retry", "0s"], r"--retry: must be more than 0"),
             (["-l", "5/1s", "--keys", "0"], r"--keys: '0' is not a whole number from 1"),
             (["-l", "5/1s", "--hold", "1s"], r"--hold is how long a request occupies its slot"),
-            (["-l", "5", "-a", "concurrency", "--hold", "2m"], r"--hold is longer than a lease lives"),
+            (
+                ["-l", "5", "-a", "concurrency", "--hold", "2m"],
+                r"--hold is longer than a lease lives",
+            ),
             (["-l", "0/1s"], r"an amount of 0 would refuse everything"),
         ]
         for options, pattern in cases:

@@ -23,7 +23,9 @@ class Completion(ScenarioTest):
         """What bash would offer after these words, the last of which is being typed."""
         script = self.ok("completion", "bash").out
         quoted = " ".join(f"'{word}'" for word in words)
-        script += f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _sluice; echo ${{COMPREPLY[*]}}"
+        script += (
+            f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _sluice; echo ${{COMPREPLY[*]}}"
+        )
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
         self.assertEqual(done.stderr, "")
         return done.stdout.split()
@@ -31,7 +33,9 @@ class Completion(ScenarioTest):
     def test_bash_completes_commands_options_and_values(self):
         self.assertEqual(self.complete("sluice", "re"), ["replay"])
         self.assertIn("--version", self.complete("sluice", "--"))
-        self.assertEqual(sorted(self.complete("sluice", "replay", "--co")), ["--compare", "--count-denied"])
+        self.assertEqual(
+            sorted(self.complete("sluice", "replay", "--co")), ["--compare", "--count-denied"]
+        )
         self.assertIn("--virtual", self.complete("sluice", "load", "--v"))
         self.assertEqual(self.complete("sluice", "load", "-a", "sliding_l"), ["sliding_log"])
         self.assertEqual(self.complete("sluice", "replay", "trace"), [])

@@ -7,22 +7,36 @@ import xml.etree.ElementTree as ElementTree
 
 from support import BINARY, ScenarioTest, sluice
 
-ALGORITHMS = (
-    "token_bucket leaky_bucket gcra fixed_window sliding_log sliding_counter sliding_buckets concurrency".split()
-)
+ALGORITHMS = [
+    "token_bucket",
+    "leaky_bucket",
+    "gcra",
+    "fixed_window",
+    "sliding_log",
+    "sliding_counter",
+    "sliding_buckets",
+    "concurrency",
+]
 
 
 class Input(ScenarioTest):
     def test_times_keys_costs_comments_and_blank_lines(self):
-        trace = "\ufeff# a comment\n\n0\n0,alice\n0, alice ,2\n  0,alice,1\n1970-01-01T01:00:00+01:00,alice\n"
-        self.assertEqual(self.verdicts("-l", "3/1h", stdin=trace), "true true true false false".split())
+        trace = "\ufeff# a comment\n\n0\n0,alice\n0, alice ,2\n  0,alice,1\n"
+        trace += "1970-01-01T01:00:00+01:00,alice\n"
+        self.assertEqual(
+            self.verdicts("-l", "3/1h", stdin=trace), "true true true false false".split()
+        )
 
     def test_each_key_has_its_own_counter(self):
         trace = "0,a\n0,b\n0,a\n0,\n0\n"
-        self.assertEqual(self.verdicts("-l", "1/1h", stdin=trace), "true true false true false".split())
+        self.assertEqual(
+            self.verdicts("-l", "1/1h", stdin=trace), "true true false true false".split()
+        )
 
     def test_cost_zero_only_looks(self):
-        answers = self.ok("replay", "-l", "1/1h", "--json", stdin="0,a,0\n0,a,1\n0,a,0\n").json_lines()
+        answers = self.ok(
+            "replay", "-l", "1/1h", "--json", stdin="0,a,0\n0,a,1\n0,a,0\n"
+        ).json_lines()
         self.assertEqual([a["allowed"] for a in answers], [True, True, True])
         self.assertEqual([a["remaining"] for a in answers], [1, 0, 0])
 
@@ -41,7 +55,9 @@ class Input(ScenarioTest):
 
     def test_the_exercise_takes_another_algorithm_or_limit_when_told(self):
         trace = "3 1\n2022-01-20T00:59:59Z\n2022-01-20T01:00:00Z\n2022-01-20T01:00:01Z\n"
-        self.assertEqual(self.verdicts("-a", "fixed_window", stdin=trace), "true true false".split())
+        self.assertEqual(
+            self.verdicts("-a", "fixed_window", stdin=trace), "true true false".split()
+        )
         self.assertEqual(self.verdicts("-l", "2/1h", stdin=trace), "true true false".split())
 
 
@@ -59,7 +75,9 @@ class Json(ScenarioTest):
 
     def test_a_queue_tells_the_delay(self):
         trace = "0\n0\n0\n0\n"
-        answers = self.ok("replay", "-l", "1/1s", "-a", "leaky_bucket", "--queue", "2s", "--json", stdin=trace)
+        answers = self.ok(
+            "replay", "-l", "1/1s", "-a", "leaky_bucket", "--queue", "2s", "--json", stdin=trace
+        )
         got = [(a["allowed"], a["delay_ns"]) for a in answers.json_lines()]
         self.assertEqual(got, [(True, 0), (True, 10**9), (True, 2 * 10**9), (False, 0)])
 
@@ -90,7 +108,9 @@ class Comparison(ScenarioTest):
         self.assertEqual(everything.count("1970-01-01T"), 60)
 
     def test_columns_agree_with_single_runs_and_no_one_breaks_its_promise(self):
-        compared = self.ok("replay", "-l", "5/1s", "--compare", "--json", stdin=self.trace).json_lines()
+        compared = self.ok(
+            "replay", "-l", "5/1s", "--compare", "--json", stdin=self.trace
+        ).json_lines()
         decisions = [row["allowed"] for row in compared if "allowed" in row]
         summaries = [row for row in compared if "algorithm" in row]
         self.assertEqual((len(decisions), len(summaries)), (60, 10))
@@ -112,7 +132,7 @@ class Comparison(ScenarioTest):
 
     def test_the_picture_is_well_formed_and_shows_every_lane_and_request(self):
         path = os.path.join(self.folder, "picture.svg")
-        trace = "".join(f"{n},<k&\">\n" for n in range(3)) + "5000000000,<k&\">\n"
+        trace = "".join(f'{n},<k&">\n' for n in range(3)) + '5000000000,<k&">\n'
         self.ok("replay", "-l", "2/1s", "--compare", "--svg", path, stdin=trace)
         root = ElementTree.parse(path).getroot()
         self.assertTrue(root.tag.endswith("svg"))
@@ -126,7 +146,9 @@ class Comparison(ScenarioTest):
 
     def test_one_algorithm_can_be_drawn_too_and_still_prints_its_decisions(self):
         path = os.path.join(self.folder, "picture.svg")
-        self.assertEqual(self.verdicts("-l", "1/1s", "--svg", path, stdin="0\n0\n"), ["true", "false"])
+        self.assertEqual(
+            self.verdicts("-l", "1/1s", "--svg", path, stdin="0\n0\n"), ["true", "false"]
+        )
         with open(path, encoding="utf-8") as picture:
             self.assertIn("token_bucket", picture.read())
 
@@ -156,7 +178,14 @@ class BadInput(ScenarioTest):
             with self.subTest(trace=trace):
                 path = self.file("trace.csv", trace)
                 self.refuses(3, r"^sluice replay: " + path + pattern, "replay", path, "-l", "1/1s")
-                self.refuses(3, r"^sluice replay: standard input" + pattern, "replay", "-l", "1/1s", stdin=trace)
+                self.refuses(
+                    3,
+                    r"^sluice replay: standard input" + pattern,
+                    "replay",
+                    "-l",
+                    "1/1s",
+                    stdin=trace,
+                )
 
     def test_decisions_before_the_malformed_line_are_not_lost(self):
         done = self.refuses(3, r":3:1: ", "replay", "-l", "1/1s", stdin="0\n0\nnonsense\n0\n")
@@ -165,11 +194,21 @@ class BadInput(ScenarioTest):
     def test_the_exercise_must_have_as_many_times_as_it_promises(self):
         self.refuses(3, r"promises 2 requests, but only 1 follow", "replay", stdin="2 3\n0\n")
         self.refuses(3, r":3:1: there are more than the 1 requests", "replay", stdin="1 3\n0\n0\n")
-        self.refuses(2, r"limit 0/1h: an amount of 0 would refuse everything", "replay", stdin="1 0\n0\n")
+        self.refuses(
+            2, r"limit 0/1h: an amount of 0 would refuse everything", "replay", stdin="1 0\n0\n"
+        )
 
     def test_an_unknown_algorithm_lists_the_known_ones(self):
-        done = self.refuses(2, r"unknown algorithm 'tocken_bucket'; did you mean token_bucket\?", "replay",
-                            "-l", "1/1s", "-a", "tocken_bucket", stdin="0\n")
+        done = self.refuses(
+            2,
+            r"unknown algorithm 'tocken_bucket'; did you mean token_bucket\?",
+            "replay",
+            "-l",
+            "1/1s",
+            "-a",
+            "tocken_bucket",
+            stdin="0\n",
+        )
         for name in ALGORITHMS:
             self.assertIn(name, done.err)
 
@@ -201,18 +240,36 @@ class BadInput(ScenarioTest):
 
     def test_options_that_do_not_fit(self):
         cases = [
-            (["-l", "1000000/1h", "-a", "sliding_log"], r"1000000 are too many; use at most 4096, or sliding_buckets"),
-            (["-l", "5/1s", "-a", "sliding_log", "--burst", "3"], r"sliding_log has no use for 'burst'"),
+            (
+                ["-l", "1000000/1h", "-a", "sliding_log"],
+                r"1000000 are too many; use at most 4096, or sliding_buckets",
+            ),
+            (
+                ["-l", "5/1s", "-a", "sliding_log", "--burst", "3"],
+                r"sliding_log has no use for 'burst'",
+            ),
             (["-l", "5/1s", "--burst", "0"], r"a burst of 0 is out of range"),
             (["-l", "5/1s", "--burst", "x"], r"--burst: 'x' is not a whole number"),
-            (["-l", "1/365d", "--burst", "3"], r"more than two years to refill; use a burst of at most 2"),
-            (["-l", "5/1s", "--refill", "daily"], r"--refill: unknown refill 'daily'; known are continuous and interval"),
+            (
+                ["-l", "1/365d", "--burst", "3"],
+                r"more than two years to refill; use a burst of at most 2",
+            ),
+            (
+                ["-l", "5/1s", "--refill", "daily"],
+                r"--refill: unknown refill 'daily'; known are continuous and interval",
+            ),
             (["-l", "5/1s", "--align", "epoch"], r"token_bucket has no use for 'align'"),
             (["-l", "5/month", "-a", "gcra"], r"gcra cannot count per calendar month"),
             (["-l", "5/month", "--zone", "Mars/Base"], r"unknown time zone 'Mars/Base'"),
             (["-l", "5/1s", "--zone", "UTC"], r"'zone' only matters to calendar windows"),
-            (["-l", "5/1s", "-a", "sliding_buckets", "--granularity", "1us"], r"more than 4096 slices; use at least"),
-            (["-l", "5/1s", "-a", "sliding_buckets", "--granularity", "2s"], r"does not fit into a period of 1s"),
+            (
+                ["-l", "5/1s", "-a", "sliding_buckets", "--granularity", "1us"],
+                r"more than 4096 slices; use at least",
+            ),
+            (
+                ["-l", "5/1s", "-a", "sliding_buckets", "--granularity", "2s"],
+                r"does not fit into a period of 1s",
+            ),
             (["-l", "5/1s", "--queue", "1s"], r"token_bucket has no use for 'queue'"),
             (["-l", "5", "-a", "concurrency", "--ttl", "0s"], r"a ttl of 0s is out of range"),
             (["-l", "5/1s", "-a", "concurrency"], r"has no period; give the amount alone"),
@@ -228,15 +285,39 @@ class BadInput(ScenarioTest):
                 self.refuses(2, pattern, "replay", *options, stdin="0\n")
 
     def test_unreadable_files(self):
-        self.refuses(3, r"cannot read .*/nowhere: No such file or directory", "replay", "-l", "1/1s", self.folder + "/nowhere")
+        self.refuses(
+            3,
+            r"cannot read .*/nowhere: No such file or directory",
+            "replay",
+            "-l",
+            "1/1s",
+            self.folder + "/nowhere",
+        )
         self.refuses(3, r"cannot read .*: Is a directory", "replay", "-l", "1/1s", self.folder)
-        self.refuses(3, r"longer than 65536 bytes; is this a text file\?", "replay", "-l", "1/1s", stdin="x" * 70000)
-        self.refuses(3, r"cannot write .*/no/such.svg: No such file or directory", "replay", "-l", "1/1s",
-                     "--svg", self.folder + "/no/such.svg", stdin="0\n")
+        self.refuses(
+            3,
+            r"longer than 65536 bytes; is this a text file\?",
+            "replay",
+            "-l",
+            "1/1s",
+            stdin="x" * 70000,
+        )
+        self.refuses(
+            3,
+            r"cannot write .*/no/such.svg: No such file or directory",
+            "replay",
+            "-l",
+            "1/1s",
+            "--svg",
+            self.folder + "/no/such.svg",
+            stdin="0\n",
+        )
 
     def test_a_reader_that_goes_away_is_a_message_and_not_a_crash(self):
         path = self.file("long.csv", "0\n" * 200_000)
-        process = subprocess.Popen([BINARY, "replay", "-l", "1/1s", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [BINARY, "replay", "-l", "1/1s", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         self.assertEqual(process.stdout.readline(), b"true\n")
         process.stdout.close()
         message = process.stderr.read().decode()
@@ -246,7 +327,13 @@ class BadInput(ScenarioTest):
 
     def test_a_full_disk_is_a_message(self):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([BINARY, "replay", "-l", "1/1s"], input=b"0\n", stdout=full, stderr=subprocess.PIPE, check=False)
+            done = subprocess.run(
+                [BINARY, "replay", "-l", "1/1s"],
+                input=b"0\n",
+                stdout=full,
+                stderr=subprocess.PIPE,
+                check=False,
+            )
         self.assertEqual(done.returncode, 3)
         self.assertRegex(done.stderr.decode(), r"cannot write the output: No space left on device")
 

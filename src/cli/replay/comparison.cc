@@ -65,9 +65,7 @@ std::uint64_t most_within(std::span<const Passage> passages, Nanos width) noexce
   return most;
 }
 
-void sort_by_time(std::vector<Passage>& passages) {
-  std::ranges::sort(passages, {}, &Passage::at);
-}
+void sort_by_time(std::vector<Passage>& passages) { std::ranges::sort(passages, {}, &Passage::at); }
 
 std::uint64_t most_of_any_key(std::span<const TraceRequest> requests, const Lane& lane) {
   std::map<std::string_view, std::vector<Passage>> by_key;

@@ -127,7 +127,8 @@ std::vector<std::uint64_t> curve(std::span<const Passage> passages, Nanos window
   auto change = changes.begin();
   for (int column = 0; column < kPlotWidth; ++column) {
     std::uint64_t highest = level;
-    for (; change != changes.end() && scale.tenths(change->at) < (column + 1) * 10; ++change) {
+    for (; change != changes.end() && scale.tenths(change->at) < std::int64_t{10} * (column + 1);
+         ++change) {
       level = change->leaves ? level - change->cost : level + change->cost;
       highest = std::max(highest, level);
     }
@@ -206,6 +207,7 @@ std::string busiest_key(const Comparison& comparison) {
 
 std::size_t key_count(const Comparison& comparison) {
   std::vector<std::string_view> keys;
+  keys.reserve(comparison.requests.size());
   for (const TraceRequest& request : comparison.requests) keys.emplace_back(request.key);
   std::ranges::sort(keys);
   return static_cast<std::size_t>(std::ranges::unique(keys).begin() - keys.begin());

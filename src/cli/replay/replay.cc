@@ -48,7 +48,7 @@ class OrderWatch {
   }
 
  private:
-  WallTime latest_{};
+  WallTime latest_;
   Nanos largest_step_{0};
   std::uint64_t out_of_order_ = 0;
 };
