@@ -54,6 +54,7 @@ void take_greedily(Cell& cell, const CompiledLimit& limit, std::int64_t now, std
       continue;
     }
     if (!decision.retry_after) return;  // concurrency: nobody gives back
+    ASSERT_GT(*decision.retry_after, 0ns);
     now += decision.retry_after->count();
   }
 }
@@ -204,7 +205,9 @@ TEST(BoundsOfRandomLimits, SaturatedSlicesDeliverTheirShare) {
     while (now < end) {
       const Decision decision = cell.decide(numbers, at(now), 1).decision;
       if (decision.allowed()) ++admitted;
-      if (decision.retry_after) now += decision.retry_after->count();
+      if (decision.allowed()) continue;
+      ASSERT_GT(decision.retry_after.value(), 0ns);
+      now += decision.retry_after->count();
     }
     const auto share = static_cast<std::uint64_t>(40 * 48 * slices / (slices + 1));
     EXPECT_GE(admitted, share) << slices << " slices";

@@ -140,6 +140,7 @@ TEST(Models, SaturatingClientGetsItsRate) {
       if (decision.allowed()) {
         ++admitted;
       } else {
+        RC_ASSERT(decision.retry_after.value() > 0ns);
         now += decision.retry_after->count();
       }
     }

@@ -258,8 +258,7 @@ Decision peek(const core::Cell& cell, const core::CompiledLimit& limit, std::int
 
 std::uint64_t Envelope::densest(std::int64_t period) const {
   std::vector<std::pair<std::int64_t, std::uint64_t>> sorted = admitted_;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(sorted.begin(), sorted.end());
   std::uint64_t most = 0;
   std::uint64_t inside = 0;
   std::size_t oldest = 0;
