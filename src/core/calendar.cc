@@ -58,8 +58,9 @@ std::vector<WallTime> edges_of(const date::time_zone& zone, CalendarUnit unit) {
 }  // namespace
 
 CalendarGrid::CalendarGrid(std::vector<WallTime> edges) noexcept : edges_(std::move(edges)) {
-  const std::size_t last = edges_.size() - 2;
-  mean_ = (edges_[last] - edges_[0]) / static_cast<std::int64_t>(last);
+  // Divided first: the whole span is longer than 64-bit nanoseconds can tell.
+  const auto last = static_cast<std::int64_t>(edges_.size()) - 2;
+  mean_ = edges_[edges_.size() - 2].time_since_epoch() / last - edges_[0].time_since_epoch() / last;
 }
 
 Result<CalendarGrid> CalendarGrid::build(CalendarUnit unit, const std::string& zone) {
@@ -79,7 +80,8 @@ Result<CalendarGrid> CalendarGrid::build(CalendarUnit unit, const std::string& z
 
 Window CalendarGrid::window_at(WallTime at) const noexcept {
   const auto last = static_cast<std::int64_t>(edges_.size()) - 2;
-  std::int64_t i = std::clamp<std::int64_t>((at - edges_[0]) / mean_, 0, last);
+  const std::int64_t guess = at.time_since_epoch() / mean_ - edges_[0].time_since_epoch() / mean_;
+  std::int64_t i = std::clamp<std::int64_t>(guess, 0, last);
   const auto edge = [this](std::int64_t n) { return edges_[static_cast<std::size_t>(n)]; };
   while (i > 0 && at < edge(i)) --i;
   while (i < last && at >= edge(i + 1)) ++i;
