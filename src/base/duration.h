@@ -13,7 +13,7 @@ namespace sluice {
 // One or more whole numbers, each with its unit, largest first: ns, us, ms, s, m, h, d, w.
 [[nodiscard]] Parsed<Nanos> parse_duration(std::string_view text);
 
-// The shortest exact spelling that parse_duration reads back: 90s, 1h30m, 1ms500us.
+// An exact spelling that parse_duration reads back, largest unit first: 1m30s, 366d, 1ms500us.
 [[nodiscard]] std::string format_duration(Nanos duration);
 
 // For eyes only: three significant digits and one unit, as in 1.23ms.

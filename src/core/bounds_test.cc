@@ -164,7 +164,7 @@ TEST(BoundsOfRandomLimits, SlidingCounterKeepsEveryAlignedWindow) {
 
 // The table of the design, with the numbers in place.
 TEST(BoundsOfRandomLimits, TableOfTheDesign) {
-  const auto bound = [](Limit limit) { return most_admitted(limit); };
+  const auto bound = [](const Limit& limit) { return most_admitted(limit); };
   EXPECT_EQ(bound({.algorithm = Algorithm::token_bucket, .amount = 10, .period = 1s}), 19U);
   EXPECT_EQ(bound({.algorithm = Algorithm::gcra, .amount = 10, .period = 1s, .burst = 4}), 13U);
   EXPECT_EQ(bound({.algorithm = Algorithm::leaky_bucket, .amount = 10, .period = 1s}), 10U);
@@ -209,7 +209,7 @@ TEST(BoundsOfRandomLimits, SaturatedSlicesDeliverTheirShare) {
       ASSERT_GT(decision.retry_after.value(), 0ns);
       now += decision.retry_after->count();
     }
-    const auto share = static_cast<std::uint64_t>(40 * 48 * slices / (slices + 1));
+    const auto share = static_cast<std::uint64_t>(std::int64_t{40} * 48 * slices / (slices + 1));
     EXPECT_GE(admitted, share) << slices << " slices";
     EXPECT_LE(admitted, share + 48) << slices << " slices";
   }

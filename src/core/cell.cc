@@ -284,6 +284,10 @@ void Cell::convert(const CompiledLimit& from, const CompiledLimit& to, Now now, 
       from, to);
   if (carried) return;
 
+  // Requests in flight stay in flight, whatever becomes of the limit.
+  const bool in_flight = std::holds_alternative<ConcurrencyLimit>(from) &&
+                         std::holds_alternative<ConcurrencyLimit>(to);
+  if (in_flight) change = OnChange::keep;
   const Decision before = decide(from, now, 0).decision;
   state_ = std::monostate{};
   ++edition_;

@@ -101,7 +101,11 @@ void expect_edit_keeps_what_was_used(const Limit& old_limit, const Limit& new_li
 
   const bool in_flight = std::holds_alternative<ConcurrencyLimit>(from) &&
                          std::holds_alternative<ConcurrencyLimit>(to);
-  if (in_flight) return;  // requests in flight stay in flight, whatever the edit says
+  if (in_flight) {  // requests in flight stay in flight, whatever the edit says
+    RC_ASSERT(after(OnChange::proportional) == kept);
+    RC_ASSERT(after(OnChange::reset) == kept);
+    return;
+  }
   const std::uint64_t proportional = after(OnChange::proportional);
   if (is_meter(from) && is_meter(to)) {
     // A fraction of a unit counts as a whole one before it is multiplied, or after.
@@ -200,6 +204,47 @@ TEST(Change, LoweredLimitBindsAtOnce) {
   ASSERT_TRUE(cell.decide(from, at(now), 50).decision.allowed());
   cell.convert(from, to, at(now), OnChange::keep);
   EXPECT_EQ(cell.decide(to, at(now), 1).decision.verdict, Verdict::refused);
+}
+
+// A receipt from before the edit must not be read in units of another size, nor name a window or a
+// lease of the new limit by accident: it gives nothing back.
+TEST(Change, ReceiptsFromBeforeAnEditOfPeriodOrRateAreVoid) {
+  struct Edited {
+    Limit from;
+    Limit to;
+  };
+  const auto rate = [](Algorithm algorithm, std::uint64_t amount, Nanos period) {
+    return Limit{.algorithm = algorithm, .amount = amount, .period = period};
+  };
+  Limit interval_from = rate(Algorithm::token_bucket, 3, 1s);
+  Limit interval_to = rate(Algorithm::token_bucket, 5, 1s);
+  interval_from.refill = interval_to.refill = Refill::interval;
+  Limit leases_from{.algorithm = Algorithm::concurrency, .amount = 3};
+  Limit leases_to{.algorithm = Algorithm::concurrency, .amount = 5};
+  leases_to.ttl = 30s;
+  const Edited edits[] = {
+      {rate(Algorithm::token_bucket, 3, 1s), rate(Algorithm::token_bucket, 5, 1s)},
+      {rate(Algorithm::gcra, 3, 1s), rate(Algorithm::gcra, 7, 1s)},
+      {interval_from, interval_to},
+      {rate(Algorithm::fixed_window, 3, 1s), rate(Algorithm::fixed_window, 5, 2s)},
+      {rate(Algorithm::sliding_counter, 3, 1s), rate(Algorithm::sliding_log, 5, 2s)},
+      {leases_from, leases_to},
+  };
+  for (const Edited& edit : edits) {
+    SCOPED_TRACE(std::string{to_string(edit.from.algorithm)} + " to " +
+                 std::string{to_string(edit.to.algorithm)});
+    const CompiledLimit from = compiled(edit.from);
+    const CompiledLimit to = compiled(edit.to);
+    Cell cell;
+    const core::Receipt old = cell.decide(from, at(10'000'000'000), 3).receipt;
+    cell.convert(from, to, at(10'000'000'000), OnChange::keep);
+    // Long after the old charge has drained, the new limit is used up.
+    const std::int64_t later = 200'000'000'000;
+    ASSERT_TRUE(
+        cell.decide(to, at(later), static_cast<core::Cost>(edit.to.amount)).decision.allowed());
+    cell.refund(to, at(later), old, 3);
+    EXPECT_EQ(peek(cell, to, later).remaining, 0U);
+  }
 }
 
 }  // namespace

@@ -85,6 +85,11 @@ Problem check_calendar(const Limit& limit) {
     return Diagnostic{"calendar windows have no length of their own",
                       "give day, week, month or year as the period, as in 1000/month"};
   }
+  if (is_calendar(limit) && limit.period != Nanos{0}) {
+    return Diagnostic{fmt::format("a calendar {} has no use for a period of {}",
+                                  to_string(*limit.unit), format_duration(limit.period)),
+                      "leave one of them out"};
+  }
   if (!is_calendar(limit) && limit.unit) {
     return Diagnostic{
         fmt::format("'{}' is a calendar period, but the windows are aligned to {}",

@@ -90,6 +90,12 @@ std::vector<Refusal> refusals() {
        "1000/month"},
       {changed(window, [](Limit& l) { l.unit = CalendarUnit::month; }),
        "'month' is a calendar period, but the windows are aligned to epoch", "align calendar"},
+      {changed(window,
+               [](Limit& l) {
+                 l.align = Align::calendar;
+                 l.unit = CalendarUnit::day;
+               }),
+       "a calendar day has no use for a period of", "leave one of them out"},
       {changed(limit(fixed_window, 5, 0s),
                [](Limit& l) {
                  l.align = Align::calendar;

@@ -23,7 +23,6 @@ using sluice::testing::BucketModel;
 using sluice::testing::ceil_of;
 using sluice::testing::check_property;
 using sluice::testing::compiled;
-using sluice::testing::Envelope;
 using sluice::testing::LeaseModel;
 using sluice::testing::Model;
 using sluice::testing::model_of;
@@ -132,7 +131,7 @@ TEST(Models, SaturatingClientGetsItsRate) {
     std::int64_t now = start;
     // As many as fit into the years that nanoseconds can name.
     const Rational each = Rational{limit.period.count()} / limit.amount * cost;
-    const std::uint64_t requests =
+    const auto requests =
         ceil_of(std::min(Rational{200}, Rational{50 * sluice::testing::kYear} / each))
             .convert_to<std::uint64_t>();
     for (std::uint64_t admitted = 0; admitted < requests;) {

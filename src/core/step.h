@@ -34,8 +34,8 @@ using Cost = std::uint32_t;
 // Late threads and slewed clocks stay well below this; a larger step back is a clock that was set.
 inline constexpr Nanos kClockStep = std::chrono::seconds{60};
 
-// Names a charge so that it can be refunded. Opaque; a receipt that outlived an edit of its limit
-// is void wherever the edit made its mark meaningless.
+// Names a charge so that it can be refunded, once. Opaque; a receipt that outlived an edit of its
+// limit is void wherever the edit made its mark meaningless.
 struct Receipt {
   std::int64_t mark = 0;
   Cost cost = 0;              // 0: nothing was charged, nothing to refund

@@ -16,33 +16,33 @@ template <class Limit>
 class RawKey;
 
 // States that are copied in and out of a step function.
-#define SLUICE_RAW_KEY(LIMIT, STATE, IDLE, BASE, STEP, CHARGE, REFUND)                         \
-  template <>                                                                                  \
-  class RawKey<core::LIMIT> {                                                                  \
-   public:                                                                                     \
-    RawKey(const core::LIMIT& limit, [[maybe_unused]] Now now) : limit_(limit), state_ IDLE {} \
-    core::Outcome decide(Now now, core::Cost cost) {                                           \
-      return kept(core::STEP(limit_, state_, now.BASE, cost));                                 \
-    }                                                                                          \
-    core::Outcome charge(Now now, core::Cost cost) {                                           \
-      return kept(core::CHARGE(limit_, state_, now.BASE, cost));                               \
-    }                                                                                          \
-    void refund([[maybe_unused]] Now now, core::Receipt receipt, core::Cost amount) {          \
-      state_ = core::REFUND;                                                                   \
-    }                                                                                          \
-    friend bool operator==(const RawKey& a, const RawKey& b) { return a.state_ == b.state_; }  \
-    [[nodiscard]] const core::STATE& state() const { return state_; }                          \
-                                                                                               \
-   private:                                                                                    \
-    core::Outcome kept(const core::Step<core::STATE>& step) {                                  \
-      state_ = step.state;                                                                     \
-      return {.decision = step.decision, .receipt = step.receipt};                             \
-    }                                                                                          \
-    core::LIMIT limit_;                                                                        \
-    core::STATE state_;                                                                        \
+#define SLUICE_RAW_KEY(LIMIT, STATE, IDLE, BASE, STEP, CHARGE, REFUND)                             \
+  template <>                                                                                      \
+  class RawKey<core::LIMIT> {                                                                      \
+   public:                                                                                         \
+    RawKey(core::LIMIT limit, [[maybe_unused]] Now now) : limit_(std::move(limit)), state_ IDLE {} \
+    core::Outcome decide(Now now, core::Cost cost) {                                               \
+      return kept(core::STEP(limit_, state_, now.BASE, cost));                                     \
+    }                                                                                              \
+    core::Outcome charge(Now now, core::Cost cost) {                                               \
+      return kept(core::CHARGE(limit_, state_, now.BASE, cost));                                   \
+    }                                                                                              \
+    void refund([[maybe_unused]] Now now, core::Receipt receipt, core::Cost amount) {              \
+      state_ = core::REFUND;                                                                       \
+    }                                                                                              \
+    friend bool operator==(const RawKey& a, const RawKey& b) { return a.state_ == b.state_; }      \
+    [[nodiscard]] const core::STATE& state() const { return state_; }                              \
+                                                                                                   \
+   private:                                                                                        \
+    core::Outcome kept(const core::Step<core::STATE>& step) {                                      \
+      state_ = step.state;                                                                         \
+      return {.decision = step.decision, .receipt = step.receipt};                                 \
+    }                                                                                              \
+    core::LIMIT limit_;                                                                            \
+    core::STATE state_;                                                                            \
   }
 
-SLUICE_RAW_KEY(GcraLimit, GcraState, (core::gcra_idle(limit, now.mono)), mono, gcra_step,
+SLUICE_RAW_KEY(GcraLimit, GcraState, (core::gcra_idle(limit_, now.mono)), mono, gcra_step,
                gcra_charge, gcra_refund(limit_, state_, now.mono, receipt, amount));
 SLUICE_RAW_KEY(IntervalLimit, IntervalState, {}, wall(), interval_step, interval_charge,
                interval_refund(limit_, state_, now.wall(), receipt, amount));
