@@ -21,33 +21,56 @@ template <>
 struct Kind<GcraLimit> {
   using Stored = Cell::Gcra;
 
-  static GcraState& current(const GcraLimit& limit, Stored& stored, Now now) noexcept {
-    const Meter& meter = limit.meter;
-    const Nanos drained = gcra_wait(limit, meter.capacity + meter.queue + meter.slack);
-    if (!stored.seen || now.mono - *stored.seen > drained) {
-      stored.state = gcra_idle(limit, now.mono);
-    }
-    stored.seen = std::max(stored.seen.value_or(now.mono), now.mono);
+  // Differences of ticks are good for half their range only, so the time of the last write decides
+  // whether a state has drained long ago or lies far ahead of a clock that was set back.
+  static Nanos range(const GcraLimit& limit) noexcept {
+    return gcra_wait(limit, limit.meter.capacity + limit.meter.queue + limit.meter.slack);
+  }
+  static bool far_ahead(const GcraLimit& limit, const Stored& stored, Now now) noexcept {
+    return stored.written && *stored.written - now.mono > range(limit);
+  }
+  static GcraState seen(const GcraLimit& limit, const Stored& stored, Now now) noexcept {
+    if (!stored.written) return gcra_idle(limit, now.mono);
+    const std::uint64_t ticks = gcra_ticks(limit, now.mono);
+    if (now.mono - *stored.written > range(limit)) return meter_restarted(stored.state, ticks, 0);
+    if (far_ahead(limit, stored, now)) return meter_rebased(limit.meter, stored.state, ticks);
     return stored.state;
   }
+  static void write(Stored& stored, GcraState state, Now now) noexcept {
+    if (stored.written && state == stored.state) return;
+    stored.state = state;
+    stored.written = now.mono;
+  }
+
   static Outcome step(const GcraLimit& limit, Stored& stored, Now now, Cost cost) {
-    GcraState& state = current(limit, stored, now);
-    return keep(state, gcra_step(limit, state, now.mono, cost));
+    const Step<GcraState> step = gcra_step(limit, seen(limit, stored, now), now.mono, cost);
+    Outcome outcome{.decision = step.decision, .receipt = step.receipt};
+    if (writes(cost, limit.meter.burst)) {
+      write(stored, step.state, now);
+    } else if (far_ahead(limit, stored, now)) {
+      // Nothing moves the state, so the clock has to catch up with it first.
+      const Nanos behind = *stored.written - now.mono;
+      const Decision then = gcra_step(limit, stored.state, *stored.written, 0).decision;
+      outcome.decision.reset_after = behind + then.reset_after;
+    }
+    return outcome;
   }
   static Outcome charge(const GcraLimit& limit, Stored& stored, Now now, Cost cost) {
-    GcraState& state = current(limit, stored, now);
-    return keep(state, gcra_charge(limit, state, now.mono, cost));
+    const Step<GcraState> step = gcra_charge(limit, seen(limit, stored, now), now.mono, cost);
+    write(stored, step.state, now);
+    return {.decision = step.decision, .receipt = step.receipt};
   }
   static void refund(const GcraLimit& limit, Stored& stored, Now now, Receipt receipt,
                      Cost amount) {
-    GcraState& state = current(limit, stored, now);
-    state = gcra_refund(limit, state, now.mono, receipt, amount);
+    write(stored, gcra_refund(limit, seen(limit, stored, now), now.mono, receipt, amount), now);
   }
   static bool same_grid(const GcraLimit&, const GcraLimit&) noexcept { return true; }
+  static bool receipts_survive(const GcraLimit&, const GcraLimit&, OnChange) noexcept {
+    return false;  // ticks have another size
+  }
   static void convert(const GcraLimit& from, const GcraLimit& to, Stored& stored, Now now,
                       OnChange change) {
-    GcraState& state = current(from, stored, now);
-    state = gcra_convert(from, to, state, now.mono, change);
+    write(stored, gcra_convert(from, to, seen(from, stored, now), now.mono, change), now);
   }
 };
 
@@ -67,6 +90,9 @@ struct Kind<IntervalLimit> {
   }
   static bool same_grid(const IntervalLimit& from, const IntervalLimit& to) noexcept {
     return from.period == to.period;
+  }
+  static bool receipts_survive(const IntervalLimit&, const IntervalLimit&, OnChange) noexcept {
+    return false;
   }
   static void convert(const IntervalLimit& from, const IntervalLimit& to, Stored& stored, Now now,
                       OnChange change) {
@@ -92,6 +118,9 @@ struct Kind<WindowLimit> {
       return from.calendar == to.calendar && from.period == to.period;
     return *from.calendar == *to.calendar;
   }
+  static bool receipts_survive(const WindowLimit&, const WindowLimit&, OnChange change) noexcept {
+    return change == OnChange::keep;
+  }
   static void convert(const WindowLimit& from, const WindowLimit& to, Stored& stored, Now,
                       OnChange change) {
     stored.state = window_convert(from.amount, to.amount, stored.state, change);
@@ -113,6 +142,10 @@ struct Kind<FirstRequestLimit> {
   }
   static bool same_grid(const FirstRequestLimit& from, const FirstRequestLimit& to) noexcept {
     return from.period == to.period;
+  }
+  static bool receipts_survive(const FirstRequestLimit&, const FirstRequestLimit&,
+                               OnChange change) noexcept {
+    return change == OnChange::keep;
   }
   static void convert(const FirstRequestLimit& from, const FirstRequestLimit& to, Stored& stored,
                       Now, OnChange change) {
@@ -146,6 +179,9 @@ struct Kind<LogLimit> {
   static bool same_grid(const LogLimit& from, const LogLimit& to) noexcept {
     return from.period == to.period;
   }
+  static bool receipts_survive(const LogLimit& from, const LogLimit& to, OnChange change) noexcept {
+    return change == OnChange::keep && from.amount <= to.amount;
+  }
   static void convert(const LogLimit& from, const LogLimit& to, Stored& stored, Now now,
                       OnChange change) {
     sliding_log_convert(from, to, view(from, stored), now.mono, change);
@@ -167,6 +203,9 @@ struct Kind<CounterLimit> {
   }
   static bool same_grid(const CounterLimit& from, const CounterLimit& to) noexcept {
     return from.period == to.period;
+  }
+  static bool receipts_survive(const CounterLimit&, const CounterLimit&, OnChange change) noexcept {
+    return change == OnChange::keep;
   }
   static void convert(const CounterLimit& from, const CounterLimit& to, Stored& stored, Now now,
                       OnChange change) {
@@ -194,6 +233,9 @@ struct Kind<BucketsLimit> {
   static bool same_grid(const BucketsLimit& from, const BucketsLimit& to) noexcept {
     return from.width == to.width && from.slices == to.slices;
   }
+  static bool receipts_survive(const BucketsLimit&, const BucketsLimit&, OnChange change) noexcept {
+    return change == OnChange::keep;
+  }
   static void convert(const BucketsLimit& from, const BucketsLimit& to, Stored& stored, Now now,
                       OnChange change) {
     sliding_buckets_convert(from, to, view(from, stored), now.wall(), change);
@@ -214,11 +256,15 @@ struct Kind<ConcurrencyLimit> {
                      Cost amount) {
     stored.state = concurrency_release(limit, stored.state, now.mono, receipt, amount);
   }
-  static bool same_grid(const ConcurrencyLimit& from, const ConcurrencyLimit& to) noexcept {
+  static bool same_grid(const ConcurrencyLimit&, const ConcurrencyLimit&) noexcept { return true; }
+  static bool receipts_survive(const ConcurrencyLimit& from, const ConcurrencyLimit& to,
+                               OnChange) noexcept {
     return from.ttl == to.ttl;
   }
-  static void convert(const ConcurrencyLimit&, const ConcurrencyLimit&, Stored&, Now, OnChange) {
-    // Requests in flight stay in flight.
+  static void convert(const ConcurrencyLimit& from, const ConcurrencyLimit& to, Stored& stored,
+                      Now now, OnChange) {
+    stored.state = concurrency_convert(from, to, stored.state, now.mono);
+    stored.carried = stored.state.generation;
   }
 };
 
@@ -254,11 +300,21 @@ Outcome Cell::charge(const CompiledLimit& limit, Now now, Cost cost) {
       limit));
 }
 
+Receipt Cell::as_current(const CompiledLimit& limit, Receipt receipt) const noexcept {
+  if (receipt.edition == edition_) return receipt;
+  const auto* leases = std::get_if<Concurrency>(&state_);
+  if (leases == nullptr || !std::holds_alternative<ConcurrencyLimit>(limit)) return {};
+  receipt.mark = leases->carried;
+  receipt.edition = edition_;
+  return receipt;
+}
+
 void Cell::refund(const CompiledLimit& limit, Now now, Receipt receipt, Cost amount) {
-  if (receipt.edition != edition_) return;
+  const Receipt current = as_current(limit, receipt);
+  if (current.cost == 0) return;
   std::visit(
       [&]<class Limit>(const Limit& of) {
-        Kind<Limit>::refund(of, stored<StoredFor<Limit>>(), now, receipt, amount);
+        Kind<Limit>::refund(of, stored<StoredFor<Limit>>(), now, current, amount);
       },
       limit);
 }
@@ -266,9 +322,9 @@ void Cell::refund(const CompiledLimit& limit, Now now, Receipt receipt, Cost amo
 Receipt Cell::renew(const CompiledLimit& limit, Now now, Receipt lease) {
   const auto* concurrency = std::get_if<ConcurrencyLimit>(&limit);
   if (concurrency == nullptr) return lease;
-  if (lease.edition != edition_) return {};
   ConcurrencyState& state = stored<Concurrency>().state;
-  return stamped(keep(state, concurrency_renew(*concurrency, state, now.mono, lease))).receipt;
+  const Receipt current = as_current(limit, lease);
+  return stamped(keep(state, concurrency_renew(*concurrency, state, now.mono, current))).receipt;
 }
 
 void Cell::convert(const CompiledLimit& from, const CompiledLimit& to, Now now, OnChange change) {
@@ -277,6 +333,7 @@ void Cell::convert(const CompiledLimit& from, const CompiledLimit& to, Now now, 
         if constexpr (std::is_same_v<From, To>) {
           if (!Kind<To>::same_grid(old_limit, new_limit)) return false;
           Kind<To>::convert(old_limit, new_limit, stored<StoredFor<To>>(), now, change);
+          if (!Kind<To>::receipts_survive(old_limit, new_limit, change)) ++edition_;
           return true;
         }
         return false;
@@ -284,10 +341,6 @@ void Cell::convert(const CompiledLimit& from, const CompiledLimit& to, Now now, 
       from, to);
   if (carried) return;
 
-  // Requests in flight stay in flight, whatever becomes of the limit.
-  const bool in_flight = std::holds_alternative<ConcurrencyLimit>(from) &&
-                         std::holds_alternative<ConcurrencyLimit>(to);
-  if (in_flight) change = OnChange::keep;
   const Decision before = decide(from, now, 0).decision;
   state_ = std::monostate{};
   ++edition_;

@@ -36,7 +36,8 @@ class Cell {
   // What is stored for each kind of limit, in the order of CompiledLimit.
   struct Gcra {
     GcraState state;
-    std::optional<MonoTime> seen;  // ticks wrap: a state idle for longer than its drain is dropped
+    std::optional<MonoTime>
+        written;  // ticks wrap: a state idle for longer than its drain is dropped
   };
   struct Interval {
     IntervalState state;
@@ -60,10 +61,12 @@ class Cell {
   };
   struct Concurrency {
     ConcurrencyState state;
+    std::int64_t carried = 0;  // the generation into which an edit of the TTL moved all leases
   };
 
  private:
   [[nodiscard]] Outcome stamped(Outcome outcome) const noexcept;
+  [[nodiscard]] Receipt as_current(const CompiledLimit& limit, Receipt receipt) const noexcept;
 
   // A cell that was never charged, or was last used under another kind of limit, starts idle.
   template <class Stored>

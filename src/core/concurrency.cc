@@ -11,8 +11,8 @@ std::int64_t generation_at(const ConcurrencyLimit& limit, MonoTime now) noexcept
   return floor_div(now.time_since_epoch().count(), limit.ttl.count());
 }
 
-ConcurrencyState seen_at(const ConcurrencyLimit& limit, ConcurrencyState state,
-                         MonoTime now) noexcept {
+ConcurrencyState seen_at(const ConcurrencyLimit& limit, ConcurrencyState state, MonoTime now,
+                         bool may_write = true) noexcept {
   const std::int64_t generation = generation_at(limit, now);
   if (generation == state.generation) return state;
   if (generation == state.generation + 1) {
@@ -20,14 +20,13 @@ ConcurrencyState seen_at(const ConcurrencyLimit& limit, ConcurrencyState state,
   }
   if (generation > state.generation) return {.generation = generation};
   const Nanos ahead = limit.ttl * state.generation - now.time_since_epoch();
-  if (!clock_was_set_back(ahead, limit.ttl)) return state;
+  if (!may_write || !clock_was_set_back(ahead, limit.ttl)) return state;
   return {.generation = generation, .previous = 0, .current = state.previous + state.current};
 }
 
 // More than the amount may be in flight after the amount was lowered.
 Cost room(const ConcurrencyLimit& limit, ConcurrencyState state) noexcept {
-  const Cost in_flight = state.previous + state.current;
-  return limit.amount - std::min(limit.amount, in_flight);
+  return room_left(limit.amount, state.previous + state.current);
 }
 
 Nanos lapse_after(const ConcurrencyLimit& limit, ConcurrencyState state, MonoTime now) noexcept {
@@ -64,7 +63,7 @@ Cost take_out(ConcurrencyState& state, Receipt lease, Cost cost) noexcept {
 
 Step<ConcurrencyState> concurrency_step(const ConcurrencyLimit& limit, ConcurrencyState state,
                                         MonoTime now, Cost cost) noexcept {
-  ConcurrencyState seen = seen_at(limit, state, now);
+  ConcurrencyState seen = seen_at(limit, state, now, writes(cost, limit.amount));
   if (cost == 0) return answer(limit, seen, state, now, Verdict::allowed, 0);
   if (cost > limit.amount) return answer(limit, seen, state, now, Verdict::never, 0);
   if (cost > room(limit, seen)) {
@@ -87,6 +86,14 @@ ConcurrencyState concurrency_release(const ConcurrencyLimit& limit, ConcurrencyS
                                      MonoTime now, Receipt lease, Cost amount) noexcept {
   ConcurrencyState seen = seen_at(limit, state, now);
   return take_out(seen, lease, amount) > 0 ? seen : state;
+}
+
+ConcurrencyState concurrency_convert(const ConcurrencyLimit& from, const ConcurrencyLimit& to,
+                                     ConcurrencyState state, MonoTime now) noexcept {
+  if (from.ttl == to.ttl) return state;
+  const ConcurrencyState seen = seen_at(from, state, now);
+  return {
+      .generation = generation_at(to, now), .previous = 0, .current = seen.previous + seen.current};
 }
 
 Step<ConcurrencyState> concurrency_renew(const ConcurrencyLimit& limit, ConcurrencyState state,

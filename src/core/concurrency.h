@@ -22,8 +22,7 @@ struct ConcurrencyLimit {
   Nanos ttl{1};
 };
 
-// All zeros is an idle key. An edited amount needs no conversion: requests in flight stay in
-// flight, whatever `on_change` says, and new ones wait until there is room under the new amount.
+// All zeros is an idle key.
 struct ConcurrencyState {
   std::int64_t generation = 0;
   Cost previous = 0;  // leases taken or renewed in the generation before
@@ -51,5 +50,13 @@ struct ConcurrencyState {
 [[nodiscard]] Step<ConcurrencyState> concurrency_renew(const ConcurrencyLimit& limit,
                                                        ConcurrencyState state, MonoTime now,
                                                        Receipt lease) noexcept;
+
+// The same key under an edited limit. Requests in flight stay in flight, whatever `on_change` says,
+// and new ones wait until there is room under the new amount. Generations of another TTL have other
+// numbers: all leases move into the current one, as if renewed, and whoever keeps leases reads
+// those of before the edit as leases of that generation.
+[[nodiscard]] ConcurrencyState concurrency_convert(const ConcurrencyLimit& from,
+                                                   const ConcurrencyLimit& to,
+                                                   ConcurrencyState state, MonoTime now) noexcept;
 
 }  // namespace sluice::core

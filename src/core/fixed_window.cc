@@ -24,15 +24,17 @@ Window window_at(const WindowLimit& limit, WallTime at) noexcept {
   return {.start = WallTime{Nanos{start}}, .end = WallTime{Nanos{start + period}}};
 }
 
-Current current_window(const WindowLimit& limit, WindowState state, WallTime now) noexcept {
+Current current_window(const WindowLimit& limit, WindowState state, WallTime now,
+                       bool may_write) noexcept {
   const Window shown = window_at(limit, now);
   const WallTime counted{Nanos{state.start}};
   Window window = shown;
   Cost count = state.count;
   if (counted < shown.start) {
     count = 0;
-  } else if (counted > shown.start && !clock_was_set_back(counted - now, shown.end - shown.start)) {
-    window = window_at(limit, counted);
+  } else if (counted > shown.start) {
+    const bool set_back = clock_was_set_back(counted - now, shown.end - shown.start);
+    if (!set_back || !may_write) window = window_at(limit, counted);
   }
   return {.amount = limit.amount,
           .count_denied = limit.count_denied,
@@ -42,12 +44,13 @@ Current current_window(const WindowLimit& limit, WindowState state, WallTime now
           .count = count};
 }
 
-Current current_window(const FirstRequestLimit& limit, WindowState state, MonoTime now) noexcept {
+Current current_window(const FirstRequestLimit& limit, WindowState state, MonoTime now,
+                       bool may_write) noexcept {
   const std::int64_t now_ns = now.time_since_epoch().count();
   const std::int64_t period = limit.period.count();
   std::int64_t start = state.start;
   Cost count = state.count;
-  if (start > now_ns && clock_was_set_back(Nanos{start - now_ns}, Nanos{0})) start = now_ns;
+  if (may_write && clock_was_set_back(Nanos{start - now_ns}, Nanos{0})) start = now_ns;
   if (count == 0 || now_ns - start >= period) {
     start = now_ns;
     count = 0;
@@ -65,7 +68,7 @@ Step<WindowState> answer(const Current& window, WindowState state, Verdict verdi
   Decision decision{
       .verdict = verdict,
       .limit = window.amount,
-      .remaining = window.amount - window.count,
+      .remaining = room_left(window.amount, window.count),
       .reset_after = Nanos{window.count > 0 ? window.end - window.now : 0},
       .retry_after = std::nullopt,
   };
@@ -82,16 +85,16 @@ WindowState stored(const Current& window) noexcept {
 Step<WindowState> step(Current window, WindowState state, Cost cost) noexcept {
   if (cost == 0) return answer(window, state, Verdict::allowed, 0);
   if (cost > window.amount) return answer(window, state, Verdict::never, 0);
-  if (cost <= window.amount - window.count) {
+  if (cost <= room_left(window.amount, window.count)) {
     window.count += cost;
     return answer(window, stored(window), Verdict::allowed, cost);
   }
-  if (window.count_denied) window.count = window.amount;
+  if (window.count_denied) window.count = std::max(window.count, window.amount);
   return answer(window, stored(window), Verdict::refused, 0);
 }
 
 Step<WindowState> charge(Current window, Cost cost) noexcept {
-  const Cost charged = std::min(cost, window.amount - window.count);
+  const Cost charged = std::min(cost, room_left(window.amount, window.count));
   window.count += charged;
   return answer(window, stored(window), Verdict::allowed, charged);
 }
@@ -100,12 +103,12 @@ Step<WindowState> charge(Current window, Cost cost) noexcept {
 
 Step<WindowState> fixed_window_step(const WindowLimit& limit, WindowState state, WallTime now,
                                     Cost cost) noexcept {
-  return step(current_window(limit, state, now), state, cost);
+  return step(current_window(limit, state, now, writes(cost, limit.amount)), state, cost);
 }
 
 Step<WindowState> fixed_window_charge(const WindowLimit& limit, WindowState state, WallTime now,
                                       Cost cost) noexcept {
-  return charge(current_window(limit, state, now), cost);
+  return charge(current_window(limit, state, now, true), cost);
 }
 
 WindowState window_refund(WindowState state, Receipt receipt, Cost amount) noexcept {
@@ -120,12 +123,12 @@ WindowState window_convert(Cost from, Cost to, WindowState state, OnChange chang
 
 Step<WindowState> first_request_step(const FirstRequestLimit& limit, WindowState state,
                                      MonoTime now, Cost cost) noexcept {
-  return step(current_window(limit, state, now), state, cost);
+  return step(current_window(limit, state, now, writes(cost, limit.amount)), state, cost);
 }
 
 Step<WindowState> first_request_charge(const FirstRequestLimit& limit, WindowState state,
                                        MonoTime now, Cost cost) noexcept {
-  return charge(current_window(limit, state, now), cost);
+  return charge(current_window(limit, state, now, true), cost);
 }
 
 }  // namespace sluice::core

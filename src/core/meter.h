@@ -63,14 +63,20 @@ struct MeterStep {
   return std::max<std::int64_t>(ahead, 0);
 }
 
-// The state to write from: as it is, or, if the clock was set back, full as of now.
+// Full as of now: where a state goes on after the clock was set back. The whole backlog moves, and
+// the receipts with it.
+[[nodiscard]] constexpr MeterState meter_rebased(const Meter& meter, MeterState state,
+                                                 std::uint64_t now) noexcept {
+  const std::uint64_t tat = now + static_cast<std::uint64_t>(meter.capacity + meter.queue);
+  return {.tat = tat, .refunded = state.refunded + (state.tat - tat)};
+}
+
+// The state to write from.
 [[nodiscard]] constexpr MeterState meter_settled(const Meter& meter, MeterState state,
                                                  std::uint64_t now) noexcept {
   const auto ahead = static_cast<std::int64_t>(state.tat - now);
-  const std::int64_t full = meter.capacity + meter.queue;
-  if (ahead <= full + meter.slack) return state;
-  const std::uint64_t tat = now + static_cast<std::uint64_t>(full);
-  return {.tat = tat, .refunded = state.refunded + (state.tat - tat)};
+  const bool set_back = ahead > meter.capacity + meter.queue + meter.slack;
+  return set_back ? meter_rebased(meter, state, now) : state;
 }
 
 [[nodiscard]] constexpr std::int64_t meter_remaining(const Meter& meter,
@@ -96,13 +102,15 @@ struct MeterStep {
 
 [[nodiscard]] constexpr MeterStep meter_step(const Meter& meter, MeterState state,
                                              std::uint64_t now, Cost cost) noexcept {
-  std::int64_t level = meter_level(meter, state, now);
-  if (cost == 0) return {.state = state, .receipt = {}, .level = level};
-  if (cost > meter.burst) {
-    return {.state = state, .receipt = {}, .verdict = Verdict::never, .level = level};
+  if (!writes(cost, meter.burst)) {
+    return {.state = state,
+            .receipt = {},
+            .verdict = cost == 0 ? Verdict::allowed : Verdict::never,
+            .level = std::max<std::int64_t>(static_cast<std::int64_t>(state.tat - now), 0)};
   }
 
   state = meter_settled(meter, state, now);
+  std::int64_t level = meter_level(meter, state, now);
   const std::int64_t rise = std::int64_t{cost} * meter.unit;
   const std::int64_t full = meter.capacity + meter.queue;
   if (level + rise <= full) {
@@ -144,7 +152,10 @@ struct MeterStep {
   const std::int64_t wanted = std::int64_t{std::min(amount, receipt.cost)} * meter.unit;
   const auto end =
       static_cast<std::int64_t>(static_cast<std::uint64_t>(receipt.mark) - state.refunded - now);
-  const std::int64_t held = std::clamp<std::int64_t>(end, 0, whole);
+  // Releases that were promised stay as they are: with a queue, charges count as drained up to the
+  // last of them, so that nobody is let in beside those who still wait.
+  const std::int64_t last_release = std::max<std::int64_t>(level - meter.capacity, 0);
+  const std::int64_t held = std::clamp<std::int64_t>(end - last_release, 0, whole);
   const std::int64_t given = std::min({wanted, held, level});
   if (given == 0) return state;
   MeterState refunded = meter_at(now, level - given, state);

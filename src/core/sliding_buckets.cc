@@ -25,7 +25,8 @@ std::int64_t oldest(BucketsView state, std::int64_t newest) noexcept {
   return newest - static_cast<std::int64_t>(state.counters.size()) + 1;
 }
 
-Seen look(const BucketsLimit& limit, BucketsView state, WallTime now) noexcept {
+Seen look(const BucketsLimit& limit, BucketsView state, WallTime now,
+          bool may_write = true) noexcept {
   const BucketsHeader& header = *state.header;
   const std::int64_t now_ns = now.time_since_epoch().count();
   Seen seen{.now = now_ns,
@@ -34,7 +35,8 @@ Seen look(const BucketsLimit& limit, BucketsView state, WallTime now) noexcept {
             .sum = header.sum};
   if (seen.slice < header.newest) {
     const Nanos ahead = limit.width * header.newest - now.time_since_epoch();
-    if (clock_was_set_back(ahead, limit.period)) seen.shift = header.newest - seen.slice;
+    const bool set_back = clock_was_set_back(ahead, limit.period);
+    if (set_back && may_write) seen.shift = header.newest - seen.slice;
     seen.slice = header.newest;
   }
   const std::int64_t out_of_sight = std::min(oldest(state, seen.slice) - 1, header.newest);
@@ -76,7 +78,7 @@ Outcome answer(const BucketsLimit& limit, BucketsView state, const Seen& seen,
                Verdict verdict) noexcept {
   return {.decision = {.verdict = verdict,
                        .limit = limit.amount,
-                       .remaining = limit.amount - seen.sum,
+                       .remaining = room_left(limit.amount, seen.sum),
                        .reset_after = reset_after(limit, state, seen),
                        .retry_after = std::nullopt},
           .receipt = {}};
@@ -120,7 +122,7 @@ void drop_oldest(BucketsView state, Cost cost) noexcept {
 // than before, which is what a refund may take out: those pushed out stay counted.
 Cost add_saturating(const BucketsLimit& limit, BucketsView state, Seen& seen, Cost cost) noexcept {
   const Cost charged = std::min(cost, limit.amount);
-  const Cost room = limit.amount - seen.sum;
+  const Cost room = room_left(limit.amount, seen.sum);
   if (charged > room) {
     drop_oldest(state, charged - room);
     seen.sum -= charged - room;
@@ -133,11 +135,11 @@ Cost add_saturating(const BucketsLimit& limit, BucketsView state, Seen& seen, Co
 
 Outcome sliding_buckets_step(const BucketsLimit& limit, BucketsView state, WallTime now,
                              Cost cost) noexcept {
-  Seen seen = look(limit, state, now);
+  Seen seen = look(limit, state, now, writes(cost, limit.amount));
   if (cost == 0) return answer(limit, state, seen, Verdict::allowed);
   if (cost > limit.amount) return answer(limit, state, seen, Verdict::never);
 
-  if (cost <= limit.amount - seen.sum) {
+  if (cost <= room_left(limit.amount, seen.sum)) {
     seen = settle(state, seen);
     add(state, seen, cost);
     Outcome admitted = answer(limit, state, seen, Verdict::allowed);

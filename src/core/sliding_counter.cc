@@ -14,7 +14,8 @@ struct View {
   std::int64_t behind;   // how far the clock is behind that, after it went back
 };
 
-View seen_at(const CounterLimit& limit, CounterState state, WallTime now) noexcept {
+View seen_at(const CounterLimit& limit, CounterState state, WallTime now,
+             bool may_write = true) noexcept {
   const std::int64_t period = limit.period.count();
   const std::int64_t now_ns = now.time_since_epoch().count();
   const std::int64_t index = floor_div(now_ns, period);
@@ -27,13 +28,11 @@ View seen_at(const CounterLimit& limit, CounterState state, WallTime now) noexce
             .behind = 0};
   }
   const std::int64_t behind = state.index * period - now_ns;
-  if (!clock_was_set_back(Nanos{behind}, limit.period)) {
+  if (!may_write || !clock_was_set_back(Nanos{behind}, limit.period)) {
     return {.state = state, .elapsed = 0, .behind = behind};
   }
   // Neither count may weigh less than it did before the step.
-  const std::uint64_t both = std::uint64_t{state.previous} + state.current;
-  const auto current = static_cast<Cost>(std::min<std::uint64_t>(both, limit.amount));
-  return {.state = {.index = index, .previous = 0, .current = current},
+  return {.state = {.index = index, .previous = 0, .current = state.previous + state.current},
           .elapsed = elapsed,
           .behind = 0};
 }
@@ -50,11 +49,10 @@ std::int64_t room(const CounterLimit& limit, const View& view) noexcept {
   return std::max<std::int64_t>(limit.amount - used, 0);
 }
 
-// The time into a window from which `previous` leaves room for `wanted`, which is at most the
-// amount.
-std::int64_t enters_at(std::int64_t period, Cost previous, std::int64_t room_left) noexcept {
+// The time into a window from which `previous` weighs no more than `spare`.
+std::int64_t enters_at(std::int64_t period, Cost previous, std::int64_t spare) noexcept {
   if (previous == 0) return 0;
-  return std::max<std::int64_t>(period - mul_div_floor(room_left, period, previous), 0);
+  return std::max<std::int64_t>(period - mul_div_floor(spare, period, previous), 0);
 }
 
 Nanos retry_after(const CounterLimit& limit, const View& view, Cost cost) noexcept {
@@ -90,7 +88,7 @@ Step<CounterState> answer(const CounterLimit& limit, const View& view, CounterSt
 
 Step<CounterState> sliding_counter_step(const CounterLimit& limit, CounterState state, WallTime now,
                                         Cost cost) noexcept {
-  View view = seen_at(limit, state, now);
+  View view = seen_at(limit, state, now, writes(cost, limit.amount));
   if (cost == 0) return answer(limit, view, state, Verdict::allowed, 0);
   if (cost > limit.amount) return answer(limit, view, state, Verdict::never, 0);
   if (cost <= room(limit, view)) {
@@ -99,7 +97,7 @@ Step<CounterState> sliding_counter_step(const CounterLimit& limit, CounterState 
   }
   CounterState kept = view.state.index < state.index ? view.state : state;
   if (limit.count_denied) {
-    view.state.current += std::min(cost, limit.amount - view.state.current);
+    view.state.current += std::min(cost, room_left(limit.amount, view.state.current));
     kept = view.state;
   }
   Step<CounterState> refused = answer(limit, view, kept, Verdict::refused, 0);
@@ -110,7 +108,7 @@ Step<CounterState> sliding_counter_step(const CounterLimit& limit, CounterState 
 Step<CounterState> sliding_counter_charge(const CounterLimit& limit, CounterState state,
                                           WallTime now, Cost cost) noexcept {
   View view = seen_at(limit, state, now);
-  const Cost charged = std::min(cost, limit.amount - view.state.current);
+  const Cost charged = std::min(cost, room_left(limit.amount, view.state.current));
   view.state.current += charged;
   return answer(limit, view, view.state, Verdict::allowed, charged);
 }
@@ -128,13 +126,8 @@ CounterState sliding_counter_refund(CounterState state, Receipt receipt, Cost am
 CounterState sliding_counter_convert(const CounterLimit& from, const CounterLimit& to,
                                      CounterState state, WallTime now, OnChange change) noexcept {
   state = seen_at(from, state, now).state;
-  // The previous window may hold more than the new amount: its weight is what was used, and a cut
-  // would hand a part of that back.
-  const Cost previous = change == OnChange::keep
-                            ? state.previous
-                            : converted_count(from.amount, to.amount, state.previous, change);
   return {.index = state.index,
-          .previous = previous,
+          .previous = converted_count(from.amount, to.amount, state.previous, change),
           .current = converted_count(from.amount, to.amount, state.current, change)};
 }
 

@@ -19,7 +19,7 @@ LogEntry& entry(LogView log, std::uint32_t i) noexcept {
   return log.ring[place < log.ring.size() ? place : place - log.ring.size()];
 }
 
-Seen look(const LogLimit& limit, LogView log, MonoTime now) noexcept {
+Seen look(const LogLimit& limit, LogView log, MonoTime now, bool may_write = true) noexcept {
   Seen seen{.now = now.time_since_epoch().count(),
             .behind = 0,
             .shift = 0,
@@ -29,7 +29,8 @@ Seen look(const LogLimit& limit, LogView log, MonoTime now) noexcept {
   if (size > 0 && entry(log, size - 1).at > seen.now) {
     const std::int64_t ahead = entry(log, size - 1).at - seen.now;
     seen.now += ahead;
-    (clock_was_set_back(Nanos{ahead}, Nanos{0}) ? seen.shift : seen.behind) = ahead;
+    const bool set_back = clock_was_set_back(Nanos{ahead}, Nanos{0});
+    (set_back && may_write ? seen.shift : seen.behind) = ahead;
   }
   const std::int64_t horizon = seen.now - limit.period.count();
   while (seen.expired < size && entry(log, seen.expired).at <= horizon) {
@@ -121,7 +122,7 @@ Cost append_saturating(const LogLimit& limit, LogView log, Seen& seen, Cost cost
 }  // namespace
 
 Outcome sliding_log_step(const LogLimit& limit, LogView log, MonoTime now, Cost cost) noexcept {
-  Seen seen = look(limit, log, now);
+  Seen seen = look(limit, log, now, writes(cost, limit.amount));
   if (cost == 0) return answer(limit, log, seen, Verdict::allowed);
   if (cost > limit.amount) return answer(limit, log, seen, Verdict::never);
 
@@ -166,7 +167,8 @@ void sliding_log_refund(LogView log, Receipt receipt, Cost amount) noexcept {
 void sliding_log_convert(const LogLimit& from, const LogLimit& to, LogView log, MonoTime now,
                          OnChange change) noexcept {
   const Seen seen = settle(log, look(from, log, now));  // what has expired is not used any more
-  const Cost kept = converted_count(from.amount, to.amount, seen.sum, change);
+  const Cost converted = converted_count(from.amount, to.amount, seen.sum, change);
+  const Cost kept = std::min(converted, to.amount);  // the ring holds no more
   if (kept < seen.sum) {
     drop_front(log, seen.sum - kept);
   } else if (kept > seen.sum) {

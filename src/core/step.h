@@ -13,9 +13,11 @@
 //  - A refund returns to the place where its own charge sits, and is void once that has expired.
 //  - Time that goes back grants nothing: whatever a state allows at some instant, it allows no more
 //    at an earlier one. A state found more than `kClockStep` (and a full drain) ahead of its clock
-//    belongs to a clock that was set back: it keeps its debt and goes on from the new time, so that
-//    a key is never locked for the size of the jump. That rebasing is the one write a refusal
-//    makes.
+//    belongs to a clock that was set back: the next request moves it, debt and all, to the new
+//    time, so that a key is never locked for the size of the jump. That is the one write a refusal
+//    makes. From there on time is counted anew: bounds hold before and after such a step, not
+//    across it. Peeks write nothing and answer what is true if no request comes: the clock has to
+//    catch up.
 #pragma once
 
 #include <algorithm>
@@ -56,19 +58,29 @@ struct Step {
   Receipt receipt;
 };
 
+// Whether a request of this cost may change the state: a peek and a `never` do not.
+[[nodiscard]] constexpr bool writes(Cost cost, Cost capacity) noexcept {
+  return cost > 0 && cost <= capacity;
+}
+
+// What is left of an amount. More may be in use than the amount after the limit was lowered.
+[[nodiscard]] constexpr Cost room_left(Cost amount, Cost used) noexcept {
+  return amount - std::min(amount, used);
+}
+
 // How far `ahead` of the clock a state may lie before it is taken for a clock that was set back.
 [[nodiscard]] constexpr bool clock_was_set_back(Nanos ahead, Nanos span) noexcept {
   return ahead > (span > kClockStep ? span : kClockStep);
 }
 
-// A count under an edited limit, for all algorithms that count: the same number, or the same share
-// rounded up, at most the new amount.
+// A count under an edited limit, for all algorithms that count: the same number, even if that is
+// more than the new amount, or the same share rounded up.
 [[nodiscard]] constexpr Cost converted_count(Cost from, Cost to, Cost count,
                                              OnChange change) noexcept {
   switch (change) {
-    case OnChange::keep: return std::min(count, to);
+    case OnChange::keep: return count;
     case OnChange::proportional:
-      return static_cast<Cost>(std::min<std::int64_t>(mul_div_ceil(count, to, from), to));
+      return static_cast<Cost>(mul_div_ceil(std::min(count, from), to, from));
     case OnChange::reset: return 0;
   }
   return count;
