@@ -11,7 +11,7 @@ function(sluice_library name)
   target_link_libraries(sluice_${name} PUBLIC ${ARG_DEPENDS} PRIVATE sluice_options)
 endfunction()
 
-# sluice_test(core SOURCES gcra_test.cc ... DEPENDS sluice_core): one test program per folder, each
+# sluice_test(core SOURCES calendar_test.cc ... DEPENDS sluice_core): one test program per folder, each
 # of its tests known to ctest. It is called NAME_test.
 function(sluice_test name)
   if(NOT SLUICE_TESTS)

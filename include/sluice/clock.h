@@ -5,7 +5,7 @@
 
 namespace sluice {
 
-// Thread-safe. Implementations never let `mono` go back between two calls of one thread.
+// Implementations never let `mono` go back between two calls of one thread, and say who may call.
 class Clock {
  public:
   Clock() = default;
@@ -16,7 +16,7 @@ class Clock {
   [[nodiscard]] virtual Now now() const noexcept = 0;
 };
 
-// The machine's clocks: CLOCK_MONOTONIC and CLOCK_REALTIME.
+// The machine's clocks: CLOCK_MONOTONIC and CLOCK_REALTIME. Thread-safe.
 class SystemClock final : public Clock {
  public:
   [[nodiscard]] Now now() const noexcept override;

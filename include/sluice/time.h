@@ -36,8 +36,7 @@ using WallTime = WallBase::time_point;
 // window, a drain, a queue, a lease) is a few years at most and cannot overflow.
 inline constexpr WallTime kWallTimeEnd{std::chrono::seconds{8'835'955'200}};
 
-// One reading of both clocks. The wall offset is published by whoever disciplines the wall clock,
-// so that one system call serves both.
+// One reading of both clocks: monotonic time, and how far the wall clock is from it.
 struct Now {
   MonoTime mono;
   Nanos wall_offset{0};

@@ -39,11 +39,7 @@ void key_digest(benchmark::State& state) {
     change(user, ++turn);
     benchmark::DoNotOptimize(user.data());
     benchmark::ClobberMemory();
-    Digest digest = KeyDigest{secret}
-                        .add(KeyPart::domain, "api")
-                        .add(KeyPart::rule, "per-user")
-                        .add(KeyPart::user, user)
-                        .finish();
+    Digest digest = KeyDigest{secret}.add(1, "api").add(2, "per-user").add(3, user).finish();
     benchmark::DoNotOptimize(digest);
   }
 }

@@ -76,8 +76,8 @@ Digest SipHash13::finish() const noexcept {
   return {.low = low, .high = squeeze()};
 }
 
-KeyDigest& KeyDigest::add(KeyPart part, std::string_view value) noexcept {
-  std::array<char, 9> prefix{static_cast<char>(part)};
+KeyDigest& KeyDigest::add(std::uint8_t kind, std::string_view value) noexcept {
+  std::array<char, 9> prefix{static_cast<char>(kind)};
   const std::uint64_t length = value.size();
   for (unsigned i = 0; i < 8; ++i) prefix[i + 1] = static_cast<char>(length >> (8 * i));
   hash_.append({prefix.data(), prefix.size()});

@@ -1,4 +1,4 @@
-// The digest of a key: 128 bits that stand for (domain, rule, limit, values of `per`).
+// The digest of a key: 128 bits that stand for a tuple of texts, each of some kind.
 //
 // Clients choose what goes into a key, so the digest is a keyed pseudo-random function, SipHash-1-3
 // with 128 bits of output: without the secret nobody can find two keys that share a counter. Every
@@ -47,25 +47,13 @@ class SipHash13 {
   std::size_t length_ = 0;
 };
 
-// What a part of a key is. Numbers are part of the digest: never reuse or renumber one.
-enum class KeyPart : std::uint8_t {
-  domain = 1,
-  rule = 2,
-  limit = 3,
-  user = 4,
-  api_key = 5,
-  tenant = 6,
-  address = 7,
-  header = 8,
-  text = 9,
-};
-
 // Builds one key's digest part by part.
 class KeyDigest {
  public:
   explicit KeyDigest(DigestSecret secret) noexcept : hash_(secret) {}
 
-  KeyDigest& add(KeyPart part, std::string_view value) noexcept;
+  // What the kinds are is the caller's affair; they are part of the digest, so their numbers stay.
+  KeyDigest& add(std::uint8_t kind, std::string_view value) noexcept;
   [[nodiscard]] Digest finish() const noexcept { return hash_.finish(); }
 
  private:

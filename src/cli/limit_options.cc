@@ -59,4 +59,13 @@ Parsed<Limit> parse_limit_options(const LimitOptions& options, const LimitFallba
   return limit;
 }
 
+Parsed<core::CompiledLimit> compile_limit(const Limit& limit) {
+  Parsed<core::CompiledLimit> compiled = core::compile(limit);
+  if (!compiled) {
+    return mistake(fmt::format("limit {}: {}", core::rate_text(limit), compiled.error().message),
+                   compiled.error().remedy);
+  }
+  return compiled;
+}
+
 }  // namespace sluice::cli

@@ -7,6 +7,7 @@
 #include <sluice/limit.h>
 
 #include "base/diagnostic.h"
+#include "core/compiled_limit.h"
 
 namespace sluice::cli {
 
@@ -31,5 +32,8 @@ struct LimitFallback {
 };
 [[nodiscard]] Parsed<Limit> parse_limit_options(const LimitOptions& options,
                                                 const LimitFallback& fallback = {});
+
+// core::compile, with a message that names the limit.
+[[nodiscard]] Parsed<core::CompiledLimit> compile_limit(const Limit& limit);
 
 }  // namespace sluice::cli

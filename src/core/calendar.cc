@@ -89,4 +89,13 @@ Window CalendarGrid::window_at(WallTime at) const noexcept {
   return {.start = edge(i), .end = edge(i + 1)};
 }
 
+Nanos CalendarGrid::shortest() const noexcept {
+  Nanos least = Nanos::max();
+  for (std::size_t i = 0; i + 2 < edges_.size(); ++i) {
+    const Nanos width = edges_[i + 1] - edges_[i];
+    if (width > Nanos{0}) least = std::min(least, width);
+  }
+  return least;
+}
+
 }  // namespace sluice::core

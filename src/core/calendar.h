@@ -34,6 +34,10 @@ class CalendarGrid {
   // The window that contains an instant from 1970 on.
   [[nodiscard]] Window window_at(WallTime at) const noexcept;
 
+  // The shortest window of all; days differ with daylight saving, months by themselves. Days that a
+  // zone skipped altogether do not count.
+  [[nodiscard]] Nanos shortest() const noexcept;
+
   // Limits share counters only over the same windows.
   friend bool operator==(const CalendarGrid&, const CalendarGrid&) = default;
 

@@ -15,11 +15,6 @@ namespace {
 
 using Problem = std::optional<Diagnostic>;
 
-bool is_bucket(Algorithm algorithm) noexcept {
-  return algorithm == Algorithm::token_bucket || algorithm == Algorithm::leaky_bucket ||
-         algorithm == Algorithm::gcra;
-}
-
 bool refills_by_interval(const Limit& limit) noexcept {
   return limit.refill.value_or(Refill::continuous) == Refill::interval;
 }

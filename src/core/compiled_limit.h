@@ -35,6 +35,12 @@ using CompiledLimit = std::variant<GcraLimit, IntervalLimit, WindowLimit, FirstR
 
 [[nodiscard]] Parsed<CompiledLimit> compile(const Limit& limit);
 
+// Whether an algorithm has a burst.
+[[nodiscard]] constexpr bool is_bucket(Algorithm algorithm) noexcept {
+  return algorithm == Algorithm::token_bucket || algorithm == Algorithm::leaky_bucket ||
+         algorithm == Algorithm::gcra;
+}
+
 // What `limit` is in every decision, and the largest cost that can ever pass.
 [[nodiscard]] std::uint64_t capacity(const Limit& limit) noexcept;
 

@@ -32,7 +32,8 @@ struct BucketsLimit {
 // All zeros is an idle key.
 struct BucketsHeader {
   std::int64_t newest = 0;  // number of the newest slice since the epoch
-  Cost sum = 0;             // of all counters, expired ones included; at most the amount
+  Cost sum = 0;  // of all counters, expired ones included; more than the amount only after that was
+                 // lowered
 
   friend constexpr bool operator==(const BucketsHeader&, const BucketsHeader&) = default;
 };
@@ -51,8 +52,8 @@ struct BucketsView {
                                              WallTime now, Cost cost) noexcept;
 void sliding_buckets_refund(BucketsView state, Receipt receipt, Cost amount) noexcept;
 
-// Both limits have the same slices, or the state has to be carried over as a charge instead. Keeps
-// the newest counts that fit the new amount; a share that grows is added to the newest one.
+// Both limits have the same slices, or the state has to be carried over as a charge instead. A
+// share that grows is added to the newest count, one that shrinks is taken from the oldest.
 void sliding_buckets_convert(const BucketsLimit& from, const BucketsLimit& to, BucketsView state,
                              WallTime now, OnChange change) noexcept;
 

@@ -78,6 +78,12 @@ class ConstantRate(ScenarioTest):
         )
         self.assertEqual(result["admitted"], 20 * 40)
 
+    # A batch that the limit lets through far too slowly ends with a message, not never.
+    def test_virtual_time_does_not_run_for_ever(self):
+        options = ("-l", "1/366d", "--batches", "3@1", "--retry", "1ns", "--virtual")
+        done = self.refuses(3, r"gave up after 10000000 refusals", "load", *options)
+        self.assertIn("10000001", done.out)
+
     def test_real_time_takes_the_time_it_says(self):
         begin = time.monotonic()
         result = self.one("-l", "50/1s", "--rate", 200, "--duration", "1s")
@@ -128,6 +134,8 @@ class BadOptions(ScenarioTest):
                 r"--hold is longer than a lease lives",
             ),
             (["-l", "0/1s"], r"an amount of 0 would refuse everything"),
+            (["-l", "1/1s", "--count-denied"], r"--count-denied keeps out whoever tries again"),
+            (["-l", "1/1s", "--seed", "x"], r"--seed: 'x' is not a whole number"),
         ]
         for options, pattern in cases:
             with self.subTest(options=options):

@@ -53,6 +53,18 @@ class Input(ScenarioTest):
         self.assertEqual((done.code, done.out), (0, "true\nfalse\nfalse\n"))
         self.assertRegex(done.err, r"note: 1 requests lie before an earlier line \(by up to 1s\)")
 
+    def test_a_clock_that_was_set_back_is_named(self):
+        done = sluice("replay", "-l", "1/1m", stdin="200000000000\n139000000000\n199000000000\n")
+        self.assertEqual((done.code, done.out), (0, "true\nfalse\ntrue\n"))
+        self.assertRegex(
+            done.err, r"by up to 1m1s\); .*bounds hold before and after it, not across"
+        )
+
+    def test_a_request_in_flight_for_months_does_not_take_months(self):
+        trace = "0,a,1,300d\n25919999999999999,a,1,1\n25920000000000000,a,1,1\n"
+        verdicts = self.verdicts("-l", 1, "-a", "concurrency", "--ttl", "1ms", stdin=trace)
+        self.assertEqual(verdicts, ["true", "false", "true"])
+
     def test_the_exercise_takes_another_algorithm_or_limit_when_told(self):
         trace = "3 1\n2022-01-20T00:59:59Z\n2022-01-20T01:00:00Z\n2022-01-20T01:00:01Z\n"
         self.assertEqual(
@@ -122,6 +134,15 @@ class Comparison(ScenarioTest):
             self.assertEqual(summary["admitted"] + summary["refused"], 60)
             if summary["algorithm"] != "concurrency":
                 self.assertLessEqual(summary["most_in_one_period"], summary["never_more_than"])
+
+    # Days of a zone with two hours of daylight saving have 22 hours; the bound is for those.
+    def test_calendar_bounds_are_those_of_the_shortest_window(self):
+        trace = "2024-03-30T23:59:59.9Z\n2024-03-31T00:00:00Z\n2024-03-31T22:00:00Z\n"
+        options = ("-l", "1/day", "--zone", "Antarctica/Troll", "--compare", "--json")
+        lane = [
+            r for r in self.ok("replay", *options, stdin=trace).json_lines() if "algorithm" in r
+        ]
+        self.assertEqual((lane[0]["admitted"], lane[0]["most_in_one_period"]), (3, 2))
 
     def test_what_cannot_be_compared_says_why(self):
         out = self.ok("replay", "-l", "5000/1s", "--compare", stdin="0\n").out
@@ -277,6 +298,8 @@ class BadInput(ScenarioTest):
             (["-l", "5/1s", "--compare", "-a", "gcra"], r"--compare runs all algorithms"),
             (["-l", "5/1s", "--compare", "--refill", "interval"], r"--compare runs all algorithms"),
             (["-l", "5/1s", "--rows", "3"], r"--rows is for the table of --compare"),
+            (["-l", "5/1s", "--compare", "--rows", "-1"], r"--rows"),
+            (["-l", "5/1s", "--compare", "--zone", "UTC"], r"--zone only matters to calendar"),
             (["--nonsense"], r"--nonsense"),
             ([], r"there is no limit to apply; give one with --limit"),
         ]

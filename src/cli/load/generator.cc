@@ -88,6 +88,8 @@ class Run {
     attempt(limiter, request, now);
   }
 
+  [[nodiscard]] bool exhausted() const noexcept { return in_vain_ >= traffic_.in_vain_max; }
+
   [[nodiscard]] double share() const noexcept {
     return static_cast<double>(result_.requests) /
            static_cast<double>(std::max<std::uint64_t>(traffic_.requests, 1));
@@ -98,9 +100,11 @@ class Run {
     return begin_ + start_of(traffic_, traffic_.requests);
   }
 
-  [[nodiscard]] Result finish(bool interrupted) {
+  [[nodiscard]] LoadResult finish(bool interrupted) {
     result_.interrupted = interrupted;
-    const MonoTime end = interrupted ? last_end_ : std::max(last_end_, schedule_end());
+    result_.gave_up = exhausted();
+    const bool whole = !interrupted && !exhausted();
+    const MonoTime end = whole ? std::max(last_end_, schedule_end()) : last_end_;
     result_.elapsed = end - begin_;
     return std::move(result_);
   }
@@ -110,6 +114,7 @@ class Run {
   void attempt(Limiter& limiter, const Request& request, Now now) {
     const core::Outcome outcome = limiter.decide(request.key, now);
     ++result_.attempts;
+    ++in_vain_;
     if (outcome.decision.allowed()) {
       admit(request, now.mono + outcome.decision.delay);
       if (traffic_.hold > Nanos{0}) {
@@ -126,6 +131,7 @@ class Run {
   void admit(const Request& request, MonoTime released) {
     ++result_.requests;
     ++result_.admitted;
+    in_vain_ = 0;
     last_end_ = std::max(last_end_, released);
     result_.wait.record(released - request.wanted);
     const auto second = static_cast<std::size_t>((released - begin_) / std::chrono::seconds{1});
@@ -140,19 +146,20 @@ class Run {
   Agenda agenda_;
   std::uint64_t started_ = 0;
   std::uint64_t events_ = 0;
-  Result result_;
+  std::uint64_t in_vain_ = 0;  // refusals since somebody was last admitted
+  LoadResult result_;
 };
 
 }  // namespace
 
-Result Generator::run(const Traffic& traffic, const Watcher& watch) {
+LoadResult Generator::run(const Traffic& traffic, const Watcher& watch) {
   constexpr std::uint64_t kLookEvery = 256;  // events between two looks at the watcher
   Run run{traffic, time_.now().mono};
   Now now = time_.now();
   bool stopped = false;
   for (std::uint64_t n = 0; !stopped; ++n) {
     const std::optional<MonoTime> due = run.next_due();
-    if (!due) break;
+    if (!due || run.exhausted()) break;
     if (*due > now.mono) {
       stopped = !watch(run.share());
       time_.wait_until(*due);
@@ -163,7 +170,7 @@ Result Generator::run(const Traffic& traffic, const Watcher& watch) {
     run.handle(*limiter_, *due, now);
     now = time_.now();
   }
-  if (!stopped) time_.wait_until(run.schedule_end());
+  if (!stopped && !run.exhausted()) time_.wait_until(run.schedule_end());
   return run.finish(stopped);
 }
 

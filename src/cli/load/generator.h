@@ -23,10 +23,11 @@ struct Traffic {
   std::uint64_t keys = 1;        // drawn evenly
   std::uint64_t seed = 1;
   std::optional<Nanos> retry;  // set: a refused request tries again after this long, until allowed
-  Nanos hold{0};               // concurrency: how long an admitted request stays in flight
+  std::uint64_t in_vain_max = ~std::uint64_t{0};  // give up after so many refusals in a row
+  Nanos hold{0};  // concurrency: how long an admitted request stays in flight
 };
 
-struct Result {
+struct LoadResult {
   std::uint64_t requests = 0;  // that came to an end: admitted, or refused without another try
   std::uint64_t admitted = 0;
   std::uint64_t refused = 0;
@@ -35,6 +36,7 @@ struct Result {
   Histogram wait;    // of admitted requests, until they were let through
   std::vector<std::uint64_t> admitted_in_second;
   bool interrupted = false;
+  bool gave_up = false;  // too many refusals in a row
 };
 
 // How far a run has come; called now and then. Returning false ends the run.
@@ -48,7 +50,7 @@ class Generator {
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
 
-  [[nodiscard]] Result run(const Traffic& traffic, const Watcher& watch);
+  [[nodiscard]] LoadResult run(const Traffic& traffic, const Watcher& watch);
 
  private:
   struct Limiter;

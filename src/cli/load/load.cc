@@ -23,6 +23,8 @@ constexpr std::string_view kCommand = "load";
 constexpr std::uint64_t kRateMax = 10'000'000;
 constexpr std::uint64_t kRequestsMax = 1'000'000'000;
 constexpr std::uint64_t kKeysMax = 10'000'000;
+// Virtual time is free, attempts are not: a second's worth of them without one success.
+constexpr std::uint64_t kInVainMax = 10'000'000;
 
 volatile std::sig_atomic_t interrupt_requested = 0;
 
@@ -51,7 +53,9 @@ Parsed<Nanos> parse_time_option(std::string_view option, std::string_view text) 
   Parsed<Nanos> time = parse_duration(text);
   if (!time)
     return mistake(fmt::format("{}: {}", option, time.error().message), time.error().remedy);
-  if (*time <= Nanos{0}) return mistake(fmt::format("{}: must be more than 0", option));
+  if (*time <= Nanos{0}) {
+    return mistake(fmt::format("{}: must be more than 0", option), "use at least 1ns");
+  }
   return time;
 }
 
@@ -107,6 +111,10 @@ Parsed<Plan> constant_plan(const LoadOptions& options) {
 }
 
 Parsed<Plan> make_plan(const LoadOptions& options, const Limit& limit) {
+  if (options.limit.count_denied && !options.rate) {
+    return mistake("--count-denied keeps out whoever tries again too soon, for ever",
+                   "send every request once with --rate, or leave it out");
+  }
   if (options.duration && !options.rate) {
     return mistake("--duration needs a rate", "add --rate, as in --rate 250 --duration 10s");
   }
@@ -115,8 +123,8 @@ Parsed<Plan> make_plan(const LoadOptions& options, const Limit& limit) {
 
   const auto keys = parse_count("--keys", options.keys.value_or("1"), kKeysMax);
   if (!keys) return tl::unexpected(keys.error());
-  const auto seed = parse_count("--seed", options.seed.value_or("1"), ~std::uint64_t{0});
-  if (!seed) return tl::unexpected(seed.error());
+  const auto seed = parse_number(options.seed.value_or("1"));
+  if (!seed) return mistake(fmt::format("--seed: {} is not a whole number", quoted(*options.seed)));
   Nanos hold{0};
   if (limit.algorithm == Algorithm::concurrency) {
     const Parsed<Nanos> given = parse_time_option("--hold", options.hold.value_or("100ms"));
@@ -133,6 +141,7 @@ Parsed<Plan> make_plan(const LoadOptions& options, const Limit& limit) {
     batch.keys = *keys;
     batch.seed = *seed;
     batch.hold = hold;
+    if (options.virtual_time && batch.retry) batch.in_vain_max = kInVainMax;
   }
   return plan;
 }
@@ -142,7 +151,7 @@ double per_second(std::uint64_t count, Nanos elapsed) noexcept {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-std::string result_json(const Traffic& traffic, const Result& result) {
+std::string result_json(const Traffic& traffic, const LoadResult& result) {
   std::string seconds;
   for (const std::uint64_t count : result.admitted_in_second) {
     seconds += fmt::format("{}{}", seconds.empty() ? "" : ",", count);
@@ -159,7 +168,8 @@ std::string result_json(const Traffic& traffic, const Result& result) {
       result.wait.percentile(0.99).count(), result.wait.max().count(), seconds, result.interrupted);
 }
 
-std::string results_table(const Plan& plan, const std::vector<Result>& results, const Output& out) {
+std::string results_table(const Plan& plan, const std::vector<LoadResult>& results,
+                          const Output& out) {
   using enum Table::Side;
   Table table{{{.title = "requests", .side = right},
                {.title = "offered/s", .side = right},
@@ -171,7 +181,7 @@ std::string results_table(const Plan& plan, const std::vector<Result>& results, 
                {.title = "p99", .side = right},
                {.title = "max", .side = right}}};
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const Result& result = results[i];
+    const LoadResult& result = results[i];
     table.add({fmt::format("{}", result.requests), fmt::format("{}", plan.batches[i].per_second),
                fmt::format("{:.2f}", std::chrono::duration<double>(result.elapsed).count()),
                fmt::format("{:.2f}", per_second(result.admitted, result.elapsed)),
@@ -195,10 +205,11 @@ std::string headline(const LoadOptions& options, const Plan& plan, const Limit& 
                      options.virtual_time ? "virtual" : "real", behaviour);
 }
 
-std::vector<Result> run_all(const Plan& plan, const core::CompiledLimit& limit, Timeline& time,
-                            const std::function<void(const Traffic&, const Result&)>& report) {
+std::vector<LoadResult> run_all(
+    const Plan& plan, const core::CompiledLimit& limit, Timeline& time,
+    const std::function<void(const Traffic&, const LoadResult&)>& report) {
   Generator generator{limit, time};
-  std::vector<Result> results;
+  std::vector<LoadResult> results;
   for (const Traffic& batch : plan.batches) {
     Progress progress{fmt::format("{}@{}", batch.requests, batch.per_second)};
     const auto watch = [&](double share) {
@@ -208,7 +219,7 @@ std::vector<Result> run_all(const Plan& plan, const core::CompiledLimit& limit, 
     results.push_back(generator.run(batch, watch));
     progress.clear();
     report(batch, results.back());
-    if (results.back().interrupted) break;
+    if (results.back().interrupted || results.back().gave_up) break;
   }
   return results;
 }
@@ -223,12 +234,8 @@ ExitCode fail(const Diagnostic& mistake) {
 ExitCode load(const LoadOptions& options) {
   const Parsed<Limit> limit = parse_limit_options(options.limit);
   if (!limit) return fail(limit.error());
-  const Parsed<core::CompiledLimit> compiled = core::compile(*limit);
-  if (!compiled) {
-    return fail(
-        {.message = fmt::format("limit {}: {}", core::rate_text(*limit), compiled.error().message),
-         .remedy = compiled.error().remedy});
-  }
+  const Parsed<core::CompiledLimit> compiled = compile_limit(*limit);
+  if (!compiled) return fail(compiled.error());
   const Parsed<Plan> plan = make_plan(options, *limit);
   if (!plan) return fail(plan.error());
 
@@ -241,15 +248,20 @@ ExitCode load(const LoadOptions& options) {
   }
   Output out;
   if (!options.json) out.write(headline(options, *plan, *limit));
-  const std::vector<Result> results =
-      run_all(*plan, *compiled, *time, [&](const Traffic& traffic, const Result& result) {
+  const std::vector<LoadResult> results =
+      run_all(*plan, *compiled, *time, [&](const Traffic& traffic, const LoadResult& result) {
         if (!options.json) return;
         out.write(result_json(traffic, result));
         out.flush();
       });
   if (!options.json) out.write(results_table(*plan, results, out));
   if (results.back().interrupted) complain(kCommand, "stopped early; these are the results so far");
-  return out.finish(kCommand, ExitCode::ok);
+  if (results.back().gave_up) {
+    complain(kCommand, fmt::format("gave up after {} refusals in a row; use a longer --retry "
+                                   "or a higher limit",
+                                   kInVainMax));
+  }
+  return out.finish(kCommand, results.back().gave_up ? ExitCode::failure : ExitCode::ok);
 }
 
 }  // namespace sluice::cli

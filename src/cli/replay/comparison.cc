@@ -11,11 +11,6 @@
 namespace sluice::cli {
 namespace {
 
-bool is_bucket(Algorithm algorithm) noexcept {
-  return algorithm == Algorithm::token_bucket || algorithm == Algorithm::leaky_bucket ||
-         algorithm == Algorithm::gcra;
-}
-
 // The limit as one algorithm would have it, without the options that only others know.
 Limit as_algorithm(const Limit& limit, Algorithm algorithm) {
   const auto only_for = [&](bool knows, const auto& option) {
@@ -23,7 +18,7 @@ Limit as_algorithm(const Limit& limit, Algorithm algorithm) {
   };
   Limit adapted{.algorithm = algorithm, .amount = limit.amount, .period = limit.period};
   adapted.unit = limit.unit;
-  adapted.burst = only_for(is_bucket(algorithm), limit.burst);
+  adapted.burst = only_for(core::is_bucket(algorithm), limit.burst);
   adapted.granularity = only_for(algorithm == Algorithm::sliding_buckets, limit.granularity);
   adapted.queue = only_for(algorithm == Algorithm::leaky_bucket, limit.queue);
   adapted.zone = only_for(algorithm == Algorithm::fixed_window, limit.zone);
@@ -38,18 +33,10 @@ Limit as_algorithm(const Limit& limit, Algorithm algorithm) {
 }
 
 // Windows of a calendar unit differ in length; the promise holds for the shortest.
-Nanos shortest(const Limit& limit) noexcept {
-  using std::chrono::hours;
-  if (!limit.unit) return limit.period;
-  const bool has_daylight_saving = limit.zone && *limit.zone != "UTC";
-  const hours spring{has_daylight_saving ? 1 : 0};
-  switch (*limit.unit) {
-    case CalendarUnit::day: return hours{24} - spring;
-    case CalendarUnit::week: return hours{24 * 7} - spring;
-    case CalendarUnit::month: return hours{24 * 28} - spring;
-    case CalendarUnit::year: return hours{24 * 365} - spring;
-  }
-  return limit.period;
+Nanos shortest_window(const Contender& contender) noexcept {
+  const auto* window = std::get_if<core::WindowLimit>(&contender.compiled);
+  if (window != nullptr && window->calendar) return window->calendar->shortest();
+  return contender.limit.period;
 }
 
 // The highest sum in any half-open window (t - width, t]; passages come in order of time.
@@ -65,9 +52,9 @@ std::uint64_t most_within(std::span<const Passage> passages, Nanos width) noexce
   return most;
 }
 
-void sort_by_time(std::vector<Passage>& passages) { std::ranges::sort(passages, {}, &Passage::at); }
-
-std::uint64_t most_of_any_key(std::span<const TraceRequest> requests, const Lane& lane) {
+// The admitted requests of each key, by the time at which they were let through.
+std::map<std::string_view, std::vector<Passage>> passages_by_key(
+    std::span<const TraceRequest> requests, const Lane& lane) {
   std::map<std::string_view, std::vector<Passage>> by_key;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const Admission& admission = lane.admissions[i];
@@ -75,9 +62,13 @@ std::uint64_t most_of_any_key(std::span<const TraceRequest> requests, const Lane
     by_key[requests[i].key].push_back(
         {.at = requests[i].at + admission.delay, .cost = requests[i].cost});
   }
+  for (auto& [key, passages] : by_key) std::ranges::sort(passages, {}, &Passage::at);
+  return by_key;
+}
+
+std::uint64_t most_of_any_key(std::span<const TraceRequest> requests, const Lane& lane) {
   std::uint64_t most = 0;
-  for (auto& [key, passages] : by_key) {
-    sort_by_time(passages);
+  for (const auto& [key, passages] : passages_by_key(requests, lane)) {
     most = std::max(most, most_within(passages, lane.window));
   }
   return most;
@@ -86,7 +77,7 @@ std::uint64_t most_of_any_key(std::span<const TraceRequest> requests, const Lane
 Lane run(std::span<const TraceRequest> requests, const Contender& contender) {
   Lane lane{.name = contender.name,
             .limit = contender.limit,
-            .window = shortest(contender.limit),
+            .window = shortest_window(contender),
             .promised = core::most_admitted(contender.limit)};
   lane.admissions.reserve(requests.size());
   Replayer replayer{contender.compiled};
@@ -150,14 +141,7 @@ Comparison compare(std::vector<TraceRequest> requests, std::span<const Contender
 
 std::vector<Passage> passages_of(const Comparison& comparison, const Lane& lane,
                                  const std::string& key) {
-  std::vector<Passage> passages;
-  for (std::size_t i = 0; i < comparison.requests.size(); ++i) {
-    const TraceRequest& request = comparison.requests[i];
-    if (!lane.admissions[i].allowed || request.key != key) continue;
-    passages.push_back({.at = request.at + lane.admissions[i].delay, .cost = request.cost});
-  }
-  sort_by_time(passages);
-  return passages;
+  return passages_by_key(comparison.requests, lane)[key];
 }
 
 }  // namespace sluice::cli

@@ -319,6 +319,7 @@ std::string legend_svg(const Scene& scene) {
   svg +=
       fmt::format("<path class=\"refused\" stroke-width=\"1.6\" d=\"M{} {}v7\"/>\n", x + 6, y - 5);
   label("refused", 84);
+  if (!scene.limit.unit && scene.limit.period == Nanos{0}) return svg;  // concurrency has no curve
   svg += fmt::format("<rect class=\"within\" x=\"{}\" y=\"{}\" width=\"11\" height=\"11\"/>\n", x,
                      y - 10);
   label(fmt::format("admitted in the last {}", scene.limit.unit

@@ -42,9 +42,14 @@ class OrderWatch {
 
   void report() const {
     if (out_of_order_ == 0) return;
-    complain(kCommand, fmt::format("note: {} requests lie before an earlier line (by up to {}); "
-                                   "time that goes back grants nothing",
-                                   out_of_order_, format_duration(largest_step_)));
+    std::string_view meaning = "time that goes back grants nothing";
+    if (largest_step_ > core::kClockStep) {
+      meaning =
+          "a step back of more than a minute is read as a clock that was set: bounds hold before "
+          "and after it, not across it";
+    }
+    complain(kCommand, fmt::format("note: {} requests lie before an earlier line (by up to {}); {}",
+                                   out_of_order_, format_duration(largest_step_), meaning));
   }
 
  private:
@@ -188,6 +193,11 @@ ExitCode replay_compared(const ReplayOptions& options, const Limit& limit,
                          std::vector<TraceRequest> requests) {
   const bool durations =
       std::ranges::any_of(requests, [](const TraceRequest& r) { return r.duration.has_value(); });
+  if (limit.zone && !limit.unit) {
+    return fail(ExitCode::usage,
+                {.message = "--zone only matters to calendar periods",
+                 .remedy = "leave it out, or use a period of day, week, month or year"});
+  }
   const Field field = all_algorithms(limit, durations);
   if (field.contenders.empty()) {
     return fail(ExitCode::usage, {.message = "--limit: " + field.left_out.front()});
@@ -234,15 +244,6 @@ std::optional<Diagnostic> conflicting_options(const ReplayOptions& options) {
   return std::nullopt;
 }
 
-template <class Run>
-ExitCode with_compiled(const Limit& limit, Run run) {
-  const Parsed<core::CompiledLimit> compiled = core::compile(limit);
-  if (compiled) return run(*compiled);
-  return fail(ExitCode::usage, {.message = fmt::format("limit {}: {}", core::rate_text(limit),
-                                                       compiled.error().message),
-                                .remedy = compiled.error().remedy});
-}
-
 }  // namespace
 
 ExitCode replay(const ReplayOptions& options) {
@@ -252,17 +253,20 @@ ExitCode replay(const ReplayOptions& options) {
 
   const Parsed<Limit> limit = parse_limit_options(options.limit, fallback_for(*trace));
   if (!limit) return fail(ExitCode::usage, limit.error());
-  if (options.compare || options.svg) {
+  if (options.compare) {
     Parsed<std::vector<TraceRequest>> requests = read_all(*trace);
     if (!requests) return fail(ExitCode::failure, requests.error());
-    if (options.compare) return replay_compared(options, *limit, *std::move(requests));
-    return with_compiled(*limit, [&](const core::CompiledLimit& compiled) {
-      return replay_drawn(options, *limit, compiled, *std::move(requests));
-    });
+    return replay_compared(options, *limit, *std::move(requests));
   }
-  return with_compiled(*limit, [&](const core::CompiledLimit& compiled) {
-    return print_decisions([&] { return trace->next(); }, compiled, options.json);
-  });
+
+  const Parsed<core::CompiledLimit> compiled = compile_limit(*limit);
+  if (!compiled) return fail(ExitCode::usage, compiled.error());
+  if (options.svg) {
+    Parsed<std::vector<TraceRequest>> requests = read_all(*trace);
+    if (!requests) return fail(ExitCode::failure, requests.error());
+    return replay_drawn(options, *limit, *compiled, *std::move(requests));
+  }
+  return print_decisions([&] { return trace->next(); }, *compiled, options.json);
 }
 
 }  // namespace sluice::cli

@@ -39,7 +39,8 @@ void add_replay(CLI::App& program, Action& action) {
   command
       ->add_option("--rows", options->rows,
                    "With --compare: requests to list, 0 for all (default 40)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--svg", options->svg, "Also draw the requests over time into this file")
       ->type_name("FILE");
   command->footer(kFooter);

@@ -31,17 +31,22 @@ void Replayer::take_off(const TraceRequest& request, core::Receipt lease) {
   flights_.push({.due = next_due(request.at, end), .end = end, .key = request.key, .lease = lease});
 }
 
+// Nobody looks at the counters between two requests of a trace, so everything that fell due since
+// the last one happens now. Holders that would have renewed many times over renew once; leases that
+// would have lapsed without those renewals are taken anew.
 void Replayer::settle_flights(WallTime now) {
   while (!flights_.empty() && flights_.top().due <= now) {
     Flight flight = flights_.top();
     flights_.pop();
     core::Cell& cell = cells_[flight.key];
-    if (flight.due == flight.end) {
-      cell.refund(limit_, trace_now(flight.end), flight.lease, flight.lease.cost);
+    if (flight.end <= now) {
+      cell.refund(limit_, trace_now(now), flight.lease, flight.lease.cost);
       continue;
     }
-    flight.lease = cell.renew(limit_, trace_now(flight.due), flight.lease);
-    flight.due = next_due(flight.due, flight.end);
+    const core::Cost held = flight.lease.cost;
+    flight.lease = cell.renew(limit_, trace_now(now), flight.lease);
+    if (flight.lease.cost == 0) flight.lease = cell.charge(limit_, trace_now(now), held).receipt;
+    flight.due = next_due(now, flight.end);
     flights_.push(std::move(flight));
   }
 }

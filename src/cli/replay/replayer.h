@@ -24,7 +24,7 @@ class Replayer {
   // A concurrency lease of a request that is still in flight. Its holder renews it at half its life
   // and gives it back at the end; a request without a duration never does, and its lease lapses.
   struct Flight {
-    WallTime due;  // the next thing to do, renew or give back
+    WallTime due;  // the next thing to do: renew, or give back at the end
     WallTime end;
     std::string key;
     core::Receipt lease;
