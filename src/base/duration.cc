@@ -63,6 +63,10 @@ Parsed<Nanos> parse_duration(std::string_view text) {
       return mistake(fmt::format("'{}' lacks a unit", text), std::string{kRemedy});
     }
     const Unit* unit = find_unit(name);
+    if (name.starts_with('.')) {
+      return mistake(fmt::format("'{}' has a fraction", text),
+                     "use a smaller unit, as in 1500ms for 1.5s");
+    }
     if (unit == nullptr) {
       return mistake(fmt::format("unknown unit '{}' in '{}'", name, text), std::string{kRemedy});
     }

@@ -43,7 +43,7 @@ TEST(Duration, MistakesNameTheTextAndARemedy) {
       {"5x", "unknown unit 'x'"},
       {"5 s", "unknown unit ' s'"},
       {"-5s", "'-5s' is not a length of time"},
-      {"1.5s", "unknown unit '.'"},
+      {"1.5s", "'1.5s' has a fraction"},
       {"30m1h", "descending"},
       {"1s1s", "descending"},
       {"9223372036854775808ns", "too long"},

@@ -1,5 +1,6 @@
 #include "cli/program.h"
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <span>
@@ -22,8 +23,8 @@ constexpr const char* kExamples = R"(Examples:
   sluice replay trace.csv --limit 100/1s --compare --svg comparison.svg
   sluice load --limit 20/1s --virtual
 
-Exit status: 0 success, 1 the answer is no, 2 the command line is wrong, 3 the input or the
-system is. `sluice COMMAND --help` has more.)";
+Exit status: 0 success, 2 the command line is wrong, 3 the input or the system is; 1 is for commands
+that can answer no. `sluice COMMAND --help` has more.)";
 
 // The command whose options could not be parsed, for "sluice replay: ...".
 std::string parsed_command(const CLI::App& program) {
@@ -31,17 +32,44 @@ std::string parsed_command(const CLI::App& program) {
   return commands.empty() ? "" : commands.front()->get_name();
 }
 
-// CLI11 only says that a command is missing when the word it found is none.
-std::string unknown_command(const CLI::App& program, std::string_view word) {
+std::vector<std::string> command_names(const CLI::App& program) {
   std::vector<std::string> names;
   for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
     names.push_back(command->get_name());
   }
+  return names;
+}
+
+// CLI11 only says that a command is missing when the word it found is none.
+std::string unknown_command(const CLI::App& program, std::string_view word) {
+  const std::vector<std::string> names = command_names(program);
   const std::vector<std::string_view> known{names.begin(), names.end()};
   const std::string_view nearest = nearest_word(word, known);
   return fmt::format("unknown command {}; {}known are {}", quoted(word),
                      nearest.empty() ? "" : fmt::format("did you mean {}? ", nearest),
                      join_words(known));
+}
+
+std::string known_commands(const CLI::App& program) {
+  const std::vector<std::string> names = command_names(program);
+  const std::vector<std::string_view> known{names.begin(), names.end()};
+  return join_words(known);
+}
+
+// The first argument that a command cannot use, options before others.
+std::string unexpected_argument(const CLI::App& command, const std::vector<std::string>& extras) {
+  const auto option =
+      std::ranges::find_if(extras, [](const std::string& extra) { return extra.starts_with('-'); });
+  if (option == extras.end())
+    return fmt::format("unexpected argument {}", sluice::quoted(extras.front()));
+  std::vector<std::string> names;
+  for (const CLI::Option* known : command.get_options()) {
+    for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
+  }
+  const std::vector<std::string_view> known{names.begin(), names.end()};
+  const std::string_view nearest = nearest_word(*option, known);
+  return fmt::format("unknown option {}{}", sluice::quoted(*option),
+                     nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
 }
 
 int report_usage(const CLI::App& program, const CLI::ParseError& error,
@@ -53,6 +81,10 @@ int report_usage(const CLI::App& program, const CLI::ParseError& error,
     const std::string_view word = arguments[1];
     message = word.starts_with('-') ? fmt::format("unknown option {}", quoted(word))
                                     : unknown_command(program, word);
+  } else if (command.empty()) {
+    message = fmt::format("a command is missing; known are {}", known_commands(program));
+  } else if (const auto extras = program.get_subcommands().front()->remaining(); !extras.empty()) {
+    message = unexpected_argument(*program.get_subcommands().front(), extras);
   }
   fmt::print(stderr, "{}: {}\nTry '{} --help'.\n", name, message, name);
   return static_cast<int>(ExitCode::usage);
@@ -68,9 +100,11 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
       ->type_name("RATE")
       ->group(group);
   command
-      .add_option("-a,--algorithm", options.algorithm,
-                  "token_bucket (default), leaky_bucket, gcra, fixed_window, sliding_log, "
-                  "sliding_counter, sliding_buckets, concurrency")
+      .add_option(
+          "-a,--algorithm", options.algorithm,
+          "token_bucket (default; fixed_window for day, week, month, year), leaky_bucket, gcra, "
+          "fixed_window, sliding_log, "
+          "sliding_counter, sliding_buckets, concurrency")
       ->type_name("NAME")
       ->group(group);
   command

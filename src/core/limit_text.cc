@@ -88,6 +88,10 @@ Parsed<Enum> parse_word(const std::array<Enum, N>& values, std::string_view kind
 }
 
 Parsed<std::uint64_t> parse_amount(std::string_view text, std::string_view whole) {
+  if (whole.find(' ') != std::string_view::npos) {
+    return mistake(fmt::format("there is a blank in {}", quoted(whole)),
+                   "write amount/period without one, as in 100/1s");
+  }
   if (text.starts_with('-')) {
     return mistake(fmt::format("the amount in {} is negative", quoted(whole)), "use at least 1");
   }
@@ -101,6 +105,28 @@ Parsed<std::uint64_t> parse_amount(std::string_view text, std::string_view whole
                    "use at most 1000000000");
   }
   return *amount;
+}
+
+// A unit without a number, however people spell it, as the period they mean; or nothing.
+std::string_view spelt_out(std::string_view unit) {
+  struct Spelling {
+    std::string_view period;
+    std::string_view words;  // with a blank on both sides of each
+  };
+  constexpr std::array kSpellings{
+      Spelling{"1ms", " ms millisecond milliseconds "},
+      Spelling{"1s", " s sec secs second seconds "},
+      Spelling{"1m", " m min mins minute minutes "},
+      Spelling{"1h", " h hr hour hours hourly "},
+      Spelling{"1d", " d days "},
+      Spelling{"7d", " w weeks "},
+  };
+  for (const Spelling& spelling : kSpellings) {
+    if (spelling.words.find(fmt::format(" {} ", unit)) != std::string_view::npos) {
+      return spelling.period;
+    }
+  }
+  return {};
 }
 
 Parsed<Limit> without_period(std::string_view text, std::optional<Algorithm> algorithm) {
@@ -129,6 +155,10 @@ Parsed<Limit> parse_limit(std::string_view text, std::optional<Algorithm> algori
     return limit;
   }
   const Parsed<Nanos> period = parse_duration(period_text);
+  if (const std::string_view meant = spelt_out(period_text); !period && !meant.empty()) {
+    return mistake(fmt::format("the period in {} lacks a number", quoted(text)),
+                   fmt::format("write {}/{}", *amount, meant));
+  }
   if (!period) {
     return mistake(fmt::format("the period in {}: {}", quoted(text), period.error().message),
                    fmt::format("{}, or day, week, month, year", period.error().remedy));

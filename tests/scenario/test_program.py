@@ -15,7 +15,7 @@ class Program(ScenarioTest):
     def test_unknown_words(self):
         self.refuses(2, r"unknown command 'reply'; did you mean replay\? known are", "reply")
         self.refuses(2, r"--nope", "--nope")
-        self.refuses(2, r"subcommand is required")
+        self.refuses(2, r"a command is missing; known are replay, load and completion")
 
 
 class Completion(ScenarioTest):

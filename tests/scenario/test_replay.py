@@ -40,6 +40,12 @@ class Input(ScenarioTest):
         self.assertEqual([a["allowed"] for a in answers], [True, True, True])
         self.assertEqual([a["remaining"] for a in answers], [1, 0, 0])
 
+    def test_times_in_seconds_or_milliseconds_are_noted(self):
+        for time, unit in (("1704067200", "seconds"), ("1704067200123", "milliseconds")):
+            done = sluice("replay", "-l", "1/1s", stdin=time + "\n")
+            self.assertEqual((done.code, done.out), (0, "true\n"))
+            self.assertRegex(done.err, rf"whole numbers are nanoseconds.*if these are {unit}")
+
     def test_an_empty_trace_is_no_mistake(self):
         self.assertEqual(self.ok("replay", "-l", "1/1s", stdin="").out, "")
 
@@ -193,6 +199,9 @@ class BadInput(ScenarioTest):
             ("0,a,1,3x\n", r":1:7: unknown unit 'x' in '3x'"),
             ("0,a,1,3s,more\n", r":1:10: there is more after the duration"),
             ('{"time":0}\n', r":1:1: this looks like JSON"),
+            ("time,key\n0,a\n", r":1:1: 'time' is not a time.*header line, begin it with #"),
+            ('"2022-01-20T00:13:05Z"\n', r":1:1: .* quotes are not understood"),
+            ("2022-01-20T00:13:05Z;a\n", r":1:1: .* separate fields by commas"),
             ("0\n\x00\n", r":2:1: '\\x00' is not a time"),
         ]
         for trace, pattern in cases:
@@ -240,7 +249,10 @@ class BadInput(ScenarioTest):
             ("5/0s", "the period 0s is too short; use at least 1ms"),
             ("5", "'5' lacks a period; write amount/period"),
             ("5/1x", "unknown unit 'x' in '1x'"),
-            ("5/s", "'s' is not a length of time"),
+            ("5/s", "the period in '5/s' lacks a number; write 5/1s"),
+            ("5/min", "write 5/1m"),
+            ("5 / 1s", "there is a blank in '5 / 1s'"),
+            ("5/1.5s", "'1.5s' has a fraction; use a smaller unit"),
             ("/1s", "the amount in '/1s' is not a whole number"),
             ("1.5/1s", "the amount in '1.5/1s' is not a whole number"),
             ("99999999999999999999/1s", "too large; use at most 1000000000"),
@@ -300,7 +312,8 @@ class BadInput(ScenarioTest):
             (["-l", "5/1s", "--rows", "3"], r"--rows is for the table of --compare"),
             (["-l", "5/1s", "--compare", "--rows", "-1"], r"--rows"),
             (["-l", "5/1s", "--compare", "--zone", "UTC"], r"--zone only matters to calendar"),
-            (["--nonsense"], r"--nonsense"),
+            (["--nonsense"], r"unknown option '--nonsense'"),
+            (["--limits", "5/1s"], r"unknown option '--limits'; did you mean --limit\?"),
             ([], r"there is no limit to apply; give one with --limit"),
         ]
         for options, pattern in cases:
@@ -316,6 +329,8 @@ class BadInput(ScenarioTest):
             "1/1s",
             self.folder + "/nowhere",
         )
+        trace = self.file("trace.csv", "0\n")
+        self.refuses(2, r"overwrite the trace", "replay", trace, "-l", "1/1s", "--svg", trace)
         self.refuses(3, r"cannot read .*: Is a directory", "replay", "-l", "1/1s", self.folder)
         self.refuses(
             3,

@@ -124,7 +124,8 @@ Parsed<Plan> make_plan(const LoadOptions& options, const Limit& limit) {
   const auto keys = parse_count("--keys", options.keys.value_or("1"), kKeysMax);
   if (!keys) return tl::unexpected(keys.error());
   const auto seed = parse_number(options.seed.value_or("1"));
-  if (!seed) return mistake(fmt::format("--seed: {} is not a whole number", quoted(*options.seed)));
+  if (!seed)
+    return mistake(fmt::format("--seed: {} is not a whole number", sluice::quoted(*options.seed)));
   Nanos hold{0};
   if (limit.algorithm == Algorithm::concurrency) {
     const Parsed<Nanos> given = parse_time_option("--hold", options.hold.value_or("100ms"));

@@ -1,6 +1,10 @@
 #include "cli/replay/replay.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -28,11 +32,26 @@ ExitCode fail(ExitCode code, const Diagnostic& mistake) {
   return code;
 }
 
+// Epoch seconds or milliseconds, read as nanoseconds, all fall into the first hour of 1970.
+void note_other_units(const TraceReader& trace, WallTime first) {
+  if (!trace.whole_number_first()) return;
+  const std::int64_t number = first.time_since_epoch().count();
+  const auto names_this_age = [&](std::int64_t unit) {  // 2008 to 2065
+    return number >= 1'200'000'000 * unit && number < 3'000'000'000 * unit;
+  };
+  const std::string_view unit = names_this_age(1) ? "seconds" : "milliseconds";
+  if (!names_this_age(1) && !names_this_age(1000)) return;
+  complain(kCommand, fmt::format("note: whole numbers are nanoseconds, and {} is {}; if "
+                                 "these are {}, append {} zeros",
+                                 number, format_rfc3339(first), unit, unit == "seconds" ? 9 : 6));
+}
+
 // Traces that go back in time are legal (access logs are written when a request ends) but worth a
 // word, since time that goes back grants nothing.
 class OrderWatch {
  public:
   void see(WallTime at) noexcept {
+    if (!first_) first_ = at;
     if (at < latest_) {
       ++out_of_order_;
       largest_step_ = std::max(largest_step_, latest_ - at);
@@ -40,7 +59,8 @@ class OrderWatch {
     latest_ = std::max(latest_, at);
   }
 
-  void report() const {
+  void report(const TraceReader& trace) const {
+    if (first_) note_other_units(trace, *first_);
     if (out_of_order_ == 0) return;
     std::string_view meaning = "time that goes back grants nothing";
     if (largest_step_ > core::kClockStep) {
@@ -53,6 +73,7 @@ class OrderWatch {
   }
 
  private:
+  std::optional<WallTime> first_;
   WallTime latest_;
   Nanos largest_step_{0};
   std::uint64_t out_of_order_ = 0;
@@ -77,7 +98,8 @@ LimitFallback fallback_for(const TraceReader& trace) {
 
 // Prints a decision per request as they come; `next` yields them like TraceReader::next.
 template <class Next>
-ExitCode print_decisions(Next next, const core::CompiledLimit& limit, bool json) {
+ExitCode print_decisions(Next next, const TraceReader& trace, const core::CompiledLimit& limit,
+                         bool json) {
   Output out;
   Replayer replayer{limit};
   OrderWatch order;
@@ -92,7 +114,7 @@ ExitCode print_decisions(Next next, const core::CompiledLimit& limit, bool json)
     const Decision decision = replayer.decide(**request);
     out.write(json ? decision_json(decision) : decision.allowed() ? "true\n" : "false\n");
   }
-  order.report();
+  order.report(trace);
   return out.finish(kCommand, ExitCode::ok);
 }
 
@@ -189,7 +211,7 @@ ExitCode draw(const ReplayOptions& options, const Comparison& comparison, const 
   return written ? ExitCode::ok : fail(ExitCode::failure, written.error());
 }
 
-ExitCode replay_compared(const ReplayOptions& options, const Limit& limit,
+ExitCode replay_compared(const ReplayOptions& options, const TraceReader& trace, const Limit& limit,
                          std::vector<TraceRequest> requests) {
   const bool durations =
       std::ranges::any_of(requests, [](const TraceRequest& r) { return r.duration.has_value(); });
@@ -204,7 +226,7 @@ ExitCode replay_compared(const ReplayOptions& options, const Limit& limit,
   }
   OrderWatch order;
   for (const TraceRequest& request : requests) order.see(request.at);
-  order.report();
+  order.report(trace);
   const Comparison comparison = compare(std::move(requests), field.contenders);
   if (const ExitCode code = draw(options, comparison, limit); code != ExitCode::ok) return code;
 
@@ -218,7 +240,7 @@ ExitCode replay_compared(const ReplayOptions& options, const Limit& limit,
 }
 
 // One algorithm, its decisions and their picture.
-ExitCode replay_drawn(const ReplayOptions& options, const Limit& limit,
+ExitCode replay_drawn(const ReplayOptions& options, const TraceReader& trace, const Limit& limit,
                       const core::CompiledLimit& compiled, std::vector<TraceRequest> requests) {
   const Contender alone{std::string{to_string(limit.algorithm)}, limit, compiled};
   const Comparison comparison = compare(std::move(requests), {&alone, 1});
@@ -229,7 +251,7 @@ ExitCode replay_drawn(const ReplayOptions& options, const Limit& limit,
     if (request == comparison.requests.end()) return std::nullopt;
     return *request++;
   };
-  return print_decisions(next, compiled, options.json);
+  return print_decisions(next, trace, compiled, options.json);
 }
 
 std::optional<Diagnostic> conflicting_options(const ReplayOptions& options) {
@@ -237,6 +259,10 @@ std::optional<Diagnostic> conflicting_options(const ReplayOptions& options) {
   if (options.compare && (limit.algorithm || limit.align || limit.refill)) {
     return Diagnostic{"--compare runs all algorithms and their variants",
                       "leave out --algorithm, --align and --refill, or --compare"};
+  }
+  std::error_code ignored;
+  if (options.svg && std::filesystem::equivalent(options.trace, *options.svg, ignored)) {
+    return Diagnostic{"--svg would overwrite the trace", "choose another file"};
   }
   if (options.rows && !options.compare) {
     return Diagnostic{"--rows is for the table of --compare", "leave it out, or add --compare"};
@@ -248,6 +274,9 @@ std::optional<Diagnostic> conflicting_options(const ReplayOptions& options) {
 
 ExitCode replay(const ReplayOptions& options) {
   if (const auto conflict = conflicting_options(options)) return fail(ExitCode::usage, *conflict);
+  if (options.trace == "-" && ::isatty(STDIN_FILENO) == 1) {
+    complain(kCommand, "reading the trace from standard input; end it with Ctrl-D");
+  }
   Parsed<TraceReader> trace = TraceReader::open(options.trace);
   if (!trace) return fail(ExitCode::failure, trace.error());
 
@@ -256,7 +285,7 @@ ExitCode replay(const ReplayOptions& options) {
   if (options.compare) {
     Parsed<std::vector<TraceRequest>> requests = read_all(*trace);
     if (!requests) return fail(ExitCode::failure, requests.error());
-    return replay_compared(options, *limit, *std::move(requests));
+    return replay_compared(options, *trace, *limit, *std::move(requests));
   }
 
   const Parsed<core::CompiledLimit> compiled = compile_limit(*limit);
@@ -264,9 +293,9 @@ ExitCode replay(const ReplayOptions& options) {
   if (options.svg) {
     Parsed<std::vector<TraceRequest>> requests = read_all(*trace);
     if (!requests) return fail(ExitCode::failure, requests.error());
-    return replay_drawn(options, *limit, *compiled, *std::move(requests));
+    return replay_drawn(options, *trace, *limit, *compiled, *std::move(requests));
   }
-  return print_decisions([&] { return trace->next(); }, *compiled, options.json);
+  return print_decisions([&] { return trace->next(); }, *trace, *compiled, options.json);
 }
 
 }  // namespace sluice::cli

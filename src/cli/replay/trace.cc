@@ -1,6 +1,7 @@
 #include "cli/replay/trace.h"
 
 #include <array>
+#include <cctype>
 #include <limits>
 #include <utility>
 
@@ -53,6 +54,15 @@ Parsed<WallTime> parse_time(std::string_view text) {
   Parsed<WallTime> time = parse_rfc3339(text);
   if (!time) time.error().remedy += ", or whole nanoseconds since 1970";
   return time;
+}
+
+// What a person most likely did when a time cannot be read.
+std::string_view likely_cause(std::string_view text, bool first_line) noexcept {
+  const bool letter = !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0;
+  if (text.starts_with('"')) return "; quotes are not understood, write fields bare";
+  if (text.find_first_of(";\t") != std::string_view::npos) return "; separate fields by commas";
+  if (first_line && letter) return "; if this is a header line, begin it with #";
+  return "";
 }
 
 Parsed<core::Cost> parse_cost(std::string_view text) {
@@ -156,8 +166,11 @@ Parsed<TraceRequest> TraceReader::parse(std::string_view line) const {
     return at_column(time_field.column, {"this looks like JSON", std::string{kExpected}});
   }
 
-  const Parsed<WallTime> at = parse_time(time_field.text);
-  if (!at) return at_column(time_field.column, at.error());
+  Parsed<WallTime> at = parse_time(time_field.text);
+  if (!at) {
+    at.error().remedy += likely_cause(time_field.text, requests_ == 0);
+    return at_column(time_field.column, at.error());
+  }
   TraceRequest request{.at = *at, .key = std::string{fields.at[1].text}};
   if (fields.count > 2) {
     const Parsed<core::Cost> cost = parse_cost(fields.at[2].text);
@@ -191,7 +204,8 @@ Parsed<std::optional<TraceRequest>> TraceReader::next() {
   }
   Parsed<TraceRequest> request = parse(**line);
   if (!request) return tl::unexpected(request.error());
-  ++requests_;
+  if (++requests_ == 1)
+    whole_number_first_ = is_number(trimmed((**line).substr(0, (**line).find(','))));
   return *std::move(request);
 }
 

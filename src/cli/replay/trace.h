@@ -43,6 +43,9 @@ class TraceReader {
 
   [[nodiscard]] const std::optional<Exercise>& exercise() const noexcept { return exercise_; }
 
+  // Whether the first request's time was a whole number, and thus nanoseconds.
+  [[nodiscard]] bool whole_number_first() const noexcept { return whole_number_first_; }
+
   // Nothing at the end. A mistake names file, line and column, and what was expected.
   [[nodiscard]] Parsed<std::optional<TraceRequest>> next();
 
@@ -58,6 +61,7 @@ class TraceReader {
   std::optional<Exercise> exercise_;
   std::optional<std::string> ahead_;  // a line that open() had to read
   std::uint64_t requests_ = 0;
+  bool whole_number_first_ = false;
 };
 
 [[nodiscard]] Parsed<std::vector<TraceRequest>> read_all(TraceReader& reader);
