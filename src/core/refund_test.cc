@@ -26,6 +26,7 @@ using sluice::testing::check_property;
 using sluice::testing::compiled;
 using sluice::testing::Envelope;
 using sluice::testing::kYear;
+using sluice::testing::later;
 using sluice::testing::RawKey;
 using sluice::testing::Scale;
 using sluice::testing::scale_of;
@@ -304,7 +305,7 @@ TEST(Refunds, InAnyOrderKeepTheBoundOfWindowsAndLogs) {
     Cell cell;
     std::vector<std::pair<std::int64_t, Receipt>> charges;
     for (const Beat& beat : *traffic(scale_of(limit))) {
-      now += beat.gap;
+      now = later(now, beat.gap);
       if (!charges.empty() && *between(0, 2) == 0) {
         Receipt& receipt = charges[*between(0, charges.size() - 1)].second;
         const auto amount = static_cast<Cost>(*between(0, receipt.cost));
