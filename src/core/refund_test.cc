@@ -50,7 +50,7 @@ struct Charge {
 
 // Between any two releases, no more was charged for good than the capacity and what drained.
 void expect_envelope(const Meter& meter, std::vector<Charge> charges) {
-  std::ranges::stable_sort(charges, {}, &Charge::released);
+  std::ranges::sort(charges, {}, &Charge::released);
   for (std::size_t i = 0; i < charges.size(); ++i) {
     std::int64_t sum = 0;
     for (std::size_t j = i; j < charges.size(); ++j) {
