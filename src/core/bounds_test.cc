@@ -22,6 +22,7 @@ using sluice::testing::check_property;
 using sluice::testing::compiled;
 using sluice::testing::Envelope;
 using sluice::testing::kYear;
+using sluice::testing::later;
 using sluice::testing::scale_of;
 using sluice::testing::Subject;
 using sluice::testing::traffic;
@@ -105,7 +106,7 @@ void expect_bound(const Limit& limit) {
   Nanos told{0};
   for (const Beat& beat : *traffic(scale_of(limit), 60)) {
     const std::uint64_t how = *between(0, 3);
-    now += how == 0 ? told.count() : beat.gap;
+    now = later(now, how == 0 ? told.count() : beat.gap);
     const Decision seen = sluice::testing::peek(cell, numbers, now);
     const auto rest = static_cast<Cost>(std::max<std::uint64_t>(seen.remaining, 1));
     const Cost cost = how <= 1 ? rest : beat.cost;
@@ -153,7 +154,7 @@ TEST(BoundsOfRandomLimits, SlidingCounterKeepsEveryAlignedWindow) {
     std::uint64_t admitted = 0;
     Cell cell;
     for (const Beat& beat : *traffic(scale_of(limit), 60)) {
-      now += beat.gap;
+      now = later(now, beat.gap);
       if (now / limit.period.count() != window) admitted = 0;
       window = now / limit.period.count();
       if (cell.decide(numbers, at(now), beat.cost).decision.allowed()) admitted += beat.cost;

@@ -20,6 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using sluice::testing::at;
 using sluice::testing::check_property;
+using sluice::testing::later;
 
 CalendarGrid grid(CalendarUnit unit, const std::string& zone) {
   Result<CalendarGrid> built = CalendarGrid::build(unit, zone);
@@ -195,7 +196,7 @@ TEST(Calendar, CalendarWindowsAnswerLikeAMapOfWindows) {
         std::int64_t now = *sluice::testing::starts(scale.period);
         Cell cell;
         for (const sluice::testing::Beat& beat : *sluice::testing::traffic(scale)) {
-          now += beat.gap;
+          now = later(now, beat.gap);
           RC_ASSERT(cell.decide(numbers, at(now), beat.cost).decision ==
                     model->decide(now, beat.cost));
         }

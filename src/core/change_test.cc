@@ -24,6 +24,7 @@ using sluice::testing::Beat;
 using sluice::testing::between;
 using sluice::testing::check_property;
 using sluice::testing::compiled;
+using sluice::testing::later;
 using sluice::testing::peek;
 using sluice::testing::scale_of;
 using sluice::testing::Subject;
@@ -47,7 +48,7 @@ Edit random_key(const Limit& old_limit, const CompiledLimit& from, const Limit& 
   Edit edit;
   edit.now = *sluice::testing::starts(scale_of(old_limit).period);
   for (const Beat& beat : *traffic(scale_of(old_limit), 12)) {
-    edit.now += beat.gap;
+    edit.now = later(edit.now, beat.gap);
     (void)edit.cell.decide(from, at(edit.now), beat.cost);
   }
   const Decision before = peek(edit.cell, from, edit.now);
@@ -191,6 +192,160 @@ TEST(Change, LoweredSlidingCounterKeepsTheWeightOfItsPreviousWindow) {
   ASSERT_EQ(peek(cell, from, now).remaining, 5U);
   cell.convert(from, to, at(now), OnChange::keep);
   EXPECT_EQ(peek(cell, to, now).remaining, 1U);
+}
+
+// Counting limits of one amount, in a window that has just begun.
+std::vector<Subject> counting_limits(std::uint64_t amount) {
+  const auto limit = [&](Algorithm algorithm) {
+    return Limit{.algorithm = algorithm, .amount = amount, .period = 8s};
+  };
+  Limit first_request = limit(Algorithm::fixed_window);
+  first_request.align = Align::first_request;
+  return {{.name = "fixed_window", .limit = limit(Algorithm::fixed_window)},
+          {.name = "fixed_window_first_request", .limit = first_request},
+          {.name = "sliding_log", .limit = limit(Algorithm::sliding_log)},
+          {.name = "sliding_counter", .limit = limit(Algorithm::sliding_counter)},
+          {.name = "sliding_buckets", .limit = limit(Algorithm::sliding_buckets)}};
+}
+
+constexpr std::int64_t kWindow = Nanos{80'000s}.count();
+
+// A and B take five each of ten, which become five. B alone fills those, so the refund of A makes
+// no room, whether both sit in one slice or entry or apart.
+TEST(Change, RefundAfterALoweredLimitMakesNoRoomBesideWhatIsStillUsed) {
+  const std::vector<Subject> tens = counting_limits(10);
+  const std::vector<Subject> fives = counting_limits(5);
+  for (std::size_t i = 0; i < tens.size(); ++i) {
+    for (const std::int64_t apart : {std::int64_t{0}, Nanos{2s}.count()}) {
+      SCOPED_TRACE(tens[i].name + " apart " + std::to_string(apart));
+      const CompiledLimit from = compiled(tens[i].limit);
+      const CompiledLimit to = compiled(fives[i].limit);
+      Cell cell;
+      const Receipt a = cell.decide(from, at(kWindow), 5).receipt;
+      ASSERT_TRUE(cell.decide(from, at(kWindow + apart), 5).decision.allowed());
+      const std::int64_t now = kWindow + Nanos{3s}.count();
+      cell.convert(from, to, at(now), OnChange::keep);
+      ASSERT_EQ(peek(cell, to, now).remaining, 0U);
+      cell.refund(to, at(now), a, 5);
+      EXPECT_EQ(peek(cell, to, now).remaining, 0U);
+      EXPECT_FALSE(cell.decide(to, at(now), 1).decision.allowed());
+    }
+  }
+}
+
+// Ten of ten are used. Lowering the limit and raising it again within the window forgives nothing;
+// only the log, whose ring holds no more entries than the amount, forgets its oldest.
+TEST(Change, LoweredAndRaisedAgainKeepsTheUsage) {
+  const std::vector<Subject> tens = counting_limits(10);
+  const std::vector<Subject> fives = counting_limits(5);
+  for (std::size_t i = 0; i < tens.size(); ++i) {
+    if (tens[i].limit.algorithm == Algorithm::sliding_log) continue;
+    SCOPED_TRACE(tens[i].name);
+    const CompiledLimit from = compiled(tens[i].limit);
+    const CompiledLimit to = compiled(fives[i].limit);
+    Cell cell;
+    ASSERT_TRUE(cell.decide(from, at(kWindow), 10).decision.allowed());
+    const Decision before = peek(cell, from, kWindow);
+    cell.convert(from, to, at(kWindow), OnChange::keep);
+    EXPECT_EQ(peek(cell, to, kWindow).remaining, 0U);
+    cell.convert(to, from, at(kWindow), OnChange::keep);
+    EXPECT_EQ(peek(cell, from, kWindow), before);
+  }
+}
+
+// A hundred are used and become ten allowed. Whether that was said right before the window turned
+// or right after, the same requests pass from then on.
+TEST(Change, LoweredSlidingCounterDoesNotDependOnTheTurnOfTheWindow) {
+  const Limit hundred{.algorithm = Algorithm::sliding_counter, .amount = 100, .period = 10s};
+  Limit ten = hundred;
+  ten.amount = 10;
+  const CompiledLimit from = compiled(hundred);
+  const CompiledLimit to = compiled(ten);
+  const std::int64_t turn = Nanos{80'000s}.count();
+  for (const Cost used : {Cost{100}, Cost{55}, Cost{11}, Cost{10}, Cost{3}}) {
+    Cell before;
+    ASSERT_TRUE(before.decide(from, at(turn - Nanos{4s}.count()), used).decision.allowed());
+    Cell after = before;
+    before.convert(from, to, at(turn - 1), OnChange::keep);
+    after.convert(from, to, at(turn), OnChange::keep);
+    for (std::int64_t offset = 0; offset <= Nanos{25s}.count(); offset += Nanos{125ms}.count()) {
+      SCOPED_TRACE(std::to_string(used) + " used, " + std::to_string(offset) + " ns later");
+      for (const Cost cost : {Cost{0}, Cost{10}, Cost{1}}) {
+        const Decision late = after.decide(to, at(turn + offset), cost).decision;
+        ASSERT_EQ(before.decide(to, at(turn + offset), cost).decision, late);
+      }
+    }
+  }
+}
+
+CompiledLimit leases(std::uint64_t amount, Nanos ttl) {
+  Limit limit{.algorithm = Algorithm::concurrency, .amount = amount};
+  limit.ttl = ttl;
+  return compiled(limit);
+}
+
+// An edit of the TTL renumbers generations; whoever is in flight stays so and can renew and leave.
+TEST(Change, LeasesSurviveAnEditOfTheirTtl) {
+  const CompiledLimit minute = leases(2, 60s);
+  const CompiledLimit half = leases(2, 30s);
+  for (const bool shorter : {true, false}) {
+    SCOPED_TRACE(shorter ? "60 s to 30 s" : "30 s to 60 s");
+    const CompiledLimit& from = shorter ? minute : half;
+    const CompiledLimit& to = shorter ? half : minute;
+    std::int64_t now = Nanos{100h}.count();
+    Cell cell;
+    Receipt first = cell.decide(from, at(now), 1).receipt;
+    now += Nanos{25s}.count();
+    ASSERT_TRUE(cell.decide(from, at(now), 1).decision.allowed());
+    cell.convert(from, to, at(now), OnChange::keep);
+    EXPECT_FALSE(cell.decide(to, at(now), 1).decision.allowed());
+    for (int i = 0; i < 20; ++i) {  // renewed twice a TTL, the first lives on
+      now += Nanos{15s}.count();
+      first = cell.renew(to, at(now), first);
+      ASSERT_EQ(first.cost, 1U) << i;
+      ASSERT_LE(peek(cell, to, now).remaining, 1U) << i;
+      if (i == 0) {
+        ASSERT_FALSE(cell.decide(to, at(now), 1).decision.allowed());
+      }
+    }
+    EXPECT_EQ(peek(cell, to, now).remaining, 1U);  // the second was not renewed
+    ASSERT_TRUE(cell.decide(to, at(now), 1).decision.allowed());
+    EXPECT_FALSE(cell.decide(to, at(now), 1).decision.allowed());
+    cell.refund(to, at(now), first, 1);
+    EXPECT_EQ(peek(cell, to, now).remaining, 1U);
+  }
+}
+
+TEST(Change, LeaseOfBeforeAnEditOfTheTtlIsGivenBack) {
+  const CompiledLimit from = leases(2, 60s);
+  const CompiledLimit to = leases(2, 30s);
+  const std::int64_t now = Nanos{100h}.count();
+  Cell cell;
+  const Receipt held = cell.decide(from, at(now), 1).receipt;
+  ASSERT_TRUE(cell.decide(from, at(now), 1).decision.allowed());
+  cell.convert(from, to, at(now + 1), OnChange::keep);
+  ASSERT_EQ(peek(cell, to, now + 1).remaining, 0U);
+  cell.refund(to, at(now + 1), held, 1);
+  EXPECT_EQ(peek(cell, to, now + 1).remaining, 1U);
+}
+
+// Ten in flight stay ten while only five are allowed.
+TEST(Change, LoweredAndRaisedConcurrencyForgetsNobody) {
+  const CompiledLimit ten_of_a_minute = leases(10, 60s);
+  const CompiledLimit five = leases(5, 30s);
+  const CompiledLimit ten = leases(10, 30s);
+  const std::int64_t now = Nanos{100h}.count();
+  Cell cell;
+  std::vector<Receipt> held;
+  for (int i = 0; i < 10; ++i) held.push_back(cell.decide(ten_of_a_minute, at(now), 1).receipt);
+  cell.convert(ten_of_a_minute, five, at(now), OnChange::keep);
+  EXPECT_EQ(peek(cell, five, now).remaining, 0U);
+  cell.convert(five, ten, at(now), OnChange::keep);
+  EXPECT_EQ(peek(cell, ten, now).remaining, 0U);
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    cell.refund(ten, at(now), held[i], 1);
+    EXPECT_EQ(peek(cell, ten, now).remaining, i + 1);
+  }
 }
 
 // A lowered limit binds at once: resilience4j ignored it until the period was over.

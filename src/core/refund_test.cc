@@ -26,6 +26,7 @@ using sluice::testing::check_property;
 using sluice::testing::compiled;
 using sluice::testing::Envelope;
 using sluice::testing::kYear;
+using sluice::testing::later;
 using sluice::testing::RawKey;
 using sluice::testing::Scale;
 using sluice::testing::scale_of;
@@ -41,19 +42,20 @@ std::int64_t ticks_at(const IntervalLimit& limit, Now now) {
 
 // What a charge still counts for, in ticks, after its refunds.
 struct Charge {
-  std::int64_t at = 0;
+  std::int64_t released = 0;  // when it was passed on, which for a queued one is after it came
   std::int64_t net = 0;
   Receipt receipt;
   Cost refundable = 0;
 };
 
-// Between any two charges, no more was charged for good than the capacity and what drained.
-void expect_envelope(const Meter& meter, const std::vector<Charge>& charges) {
+// Between any two releases, no more was charged for good than the capacity and what drained.
+void expect_envelope(const Meter& meter, std::vector<Charge> charges) {
+  std::ranges::sort(charges, {}, &Charge::released);
   for (std::size_t i = 0; i < charges.size(); ++i) {
     std::int64_t sum = 0;
     for (std::size_t j = i; j < charges.size(); ++j) {
       sum += charges[j].net;
-      RC_ASSERT(sum <= meter.capacity + meter.queue + charges[j].at - charges[i].at);
+      RC_ASSERT(sum <= meter.capacity + charges[j].released - charges[i].released);
     }
   }
 }
@@ -79,7 +81,9 @@ void expect_bound_with_refunds(const Limit& limit) {
       Charge& charge = charges[*between(0, charges.size() - 1)];
       const auto amount = static_cast<Cost>(*between(0, charge.refundable));
       key.refund(at(now), charge.receipt, amount);
-      charge.refundable -= amount;
+      // With a queue, a receipt is good for one refund: what is left after it may stand behind
+      // releases that the level no longer shows.
+      charge.refundable = meter.queue > 0 ? 0 : charge.refundable - amount;
       const std::int64_t given = before - level();
       RC_ASSERT(given >= 0);
       RC_ASSERT(given <= std::int64_t{amount} * meter.unit);
@@ -91,7 +95,8 @@ void expect_bound_with_refunds(const Limit& limit) {
     const Outcome outcome =
         forced ? key.charge(at(now), beat.cost) : key.decide(at(now), beat.cost);
     if (!outcome.decision.allowed() || beat.cost == 0) continue;
-    charges.push_back({.at = ticks_at(numbers, at(now)),
+    const std::int64_t held = std::max<std::int64_t>(level() - meter.capacity, 0);
+    charges.push_back({.released = ticks_at(numbers, at(now)) + held,
                        .net = level() - before,
                        .receipt = outcome.receipt,
                        .refundable = outcome.receipt.cost});
@@ -112,6 +117,120 @@ TEST(Refunds, InAnyOrderKeepTheBoundOfAnIntervalBucket) {
     Limit limit = *sluice::testing::interval_limits();
     limit.count_denied = false;
     expect_bound_with_refunds<IntervalLimit>(limit);
+  });
+}
+
+// Those who were promised a release keep it, so a refund must not let anybody in beside them.
+TEST(Refunds, OfAReleasedRequestLetsNobodyInBesideThoseInTheQueue) {
+  Limit of{.algorithm = Algorithm::leaky_bucket, .amount = 1, .period = 1s};
+  of.queue = 10s;
+  const CompiledLimit limit = compiled(of);
+  const std::int64_t start = Nanos{1h}.count();
+  Cell cell;
+  const Receipt a = cell.decide(limit, at(start), 1).receipt;
+  ASSERT_EQ(cell.decide(limit, at(start), 1).decision.delay, 1s);
+  ASSERT_EQ(cell.decide(limit, at(start), 1).decision.delay, 2s);
+  cell.refund(limit, at(start + Nanos{500ms}.count()), a, 1);
+  const Decision d = cell.decide(limit, at(start + Nanos{500ms}.count()), 1).decision;
+  ASSERT_TRUE(d.allowed());
+  EXPECT_GE(500ms + d.delay, 3s);
+}
+
+// Whole requests are refunded, in any order, while others wait: the others leave no faster than the
+// bucket leaks.
+TEST(Refunds, InAnyOrderKeepTheBoundOfReleases) {
+  check_property(6000, [] {
+    Limit limit = *sluice::testing::bucket_limits();
+    limit.algorithm = Algorithm::leaky_bucket;
+    limit.count_denied = false;
+    limit.queue =
+        std::min<Nanos>(kQueueMax, limit.period / static_cast<std::int64_t>(limit.amount) *
+                                       static_cast<std::int64_t>(*between(0, 12)));
+    const CompiledLimit numbers = compiled(limit);
+    std::int64_t now = static_cast<std::int64_t>(*between(0, std::uint64_t{kYear}));
+    Cell cell;
+    struct Passed {
+      std::int64_t released;
+      Receipt receipt;
+    };
+    std::vector<Passed> passed;
+    for (const Beat& beat : *traffic(scale_of(limit))) {
+      now += beat.gap;
+      if (!passed.empty() && *between(0, 2) == 0) {
+        const auto which =
+            passed.begin() + static_cast<std::ptrdiff_t>(*between(0, passed.size() - 1));
+        cell.refund(numbers, at(now), which->receipt, which->receipt.cost);
+        passed.erase(which);
+        continue;
+      }
+      const Outcome outcome = cell.decide(numbers, at(now), beat.cost);
+      if (outcome.receipt.cost == 0) continue;
+      passed.push_back({now + outcome.decision.delay.count(), outcome.receipt});
+    }
+    Envelope envelope;
+    for (const Passed& one : passed) envelope.admit(one.released, one.receipt.cost);
+    RC_ASSERT(envelope.densest(limit.period.count()) <= most_admitted(limit));
+  });
+}
+
+// Refunds move marks ahead of the clock. A cell that drops a drained bucket must not forget by how
+// much, or a receipt of long ago names what was charged just now.
+TEST(Refunds, OfADrainedChargeErasesNothingAfterManyRefundsAndALongIdleTime) {
+  const CompiledLimit limit =
+      compiled({.algorithm = Algorithm::token_bucket, .amount = 10, .period = 1s});
+  const std::int64_t start = Nanos{1h}.count();
+  Cell cell;
+  for (int i = 0; i < 2000; ++i) {
+    const Outcome taken = cell.decide(limit, at(start), 10);
+    ASSERT_TRUE(taken.decision.allowed());
+    cell.refund(limit, at(start), taken.receipt, 10);
+  }
+  const Outcome old = cell.decide(limit, at(start), 10);
+  ASSERT_TRUE(old.decision.allowed());
+  const std::int64_t later = start + Nanos{120s}.count();
+  ASSERT_TRUE(cell.decide(limit, at(later), 10).decision.allowed());
+  cell.refund(limit, at(later), old.receipt, 10);
+  EXPECT_EQ(cell.decide(limit, at(later), 0).decision.remaining, 0U);
+  EXPECT_FALSE(cell.decide(limit, at(later), 1).decision.allowed());
+}
+
+// The same for any bucket and any idle time from the drain on, round after round.
+TEST(Refunds, OfDrainedChargesEraseNothingWhateverWasRefundedBefore) {
+  check_property(3000, [] {
+    Limit limit = *sluice::testing::bucket_limits();
+    limit.count_denied = false;
+    const CompiledLimit numbers = compiled(limit);
+    const auto& bucket = std::get<GcraLimit>(numbers);
+    const auto full = static_cast<Cost>(capacity(limit));
+    const std::int64_t drain =
+        gcra_wait(bucket, bucket.meter.capacity + bucket.meter.queue).count();
+    std::int64_t now = static_cast<std::int64_t>(*between(0, std::uint64_t{kYear}));
+    Cell cell;
+    std::vector<Receipt> old;
+    for (std::uint64_t rounds = *between(1, 4); rounds > 0; --rounds) {
+      for (std::uint64_t i = *between(0, 20); i > 0; --i) {
+        const Outcome taken =
+            cell.decide(numbers, at(now), static_cast<Cost>(*between(full / 2, full)));
+        const auto amount = *rc::gen::element(taken.receipt.cost, taken.receipt.cost / 2);
+        cell.refund(numbers, at(now), taken.receipt, amount);
+        old.push_back(taken.receipt);
+        old.back().cost -= amount;
+      }
+      old.push_back(cell.decide(numbers, at(now), 1).receipt);
+      now += drain;
+      now += *rc::gen::oneOf(
+          rc::gen::element<std::int64_t>(0, 1, Nanos{kClockStep}.count(),
+                                         Nanos{kClockStep}.count() + 1),
+          rc::gen::cast<std::int64_t>(sluice::testing::magnitude(
+              0, std::min(std::uint64_t{3 * kYear}, 20 * static_cast<std::uint64_t>(drain)))));
+      const Outcome all = cell.decide(numbers, at(now), full);
+      RC_ASSERT(all.decision.allowed());
+      RC_ASSERT(all.decision.delay == 0ns);
+      const Decision before = sluice::testing::peek(cell, numbers, now);
+      for (const Receipt& receipt : old) cell.refund(numbers, at(now), receipt, receipt.cost);
+      RC_ASSERT(sluice::testing::peek(cell, numbers, now) == before);
+      old.assign(1, all.receipt);
+    }
   });
 }
 
@@ -186,7 +305,7 @@ TEST(Refunds, InAnyOrderKeepTheBoundOfWindowsAndLogs) {
     Cell cell;
     std::vector<std::pair<std::int64_t, Receipt>> charges;
     for (const Beat& beat : *traffic(scale_of(limit))) {
-      now += beat.gap;
+      now = later(now, beat.gap);
       if (!charges.empty() && *between(0, 2) == 0) {
         Receipt& receipt = charges[*between(0, charges.size() - 1)].second;
         const auto amount = static_cast<Cost>(*between(0, receipt.cost));

@@ -37,6 +37,9 @@ using sluice::testing::with_raw_key;
 
 constexpr int kCases = 150;
 
+// How far a clock is set back, more than the range of any state's wrapping ticks.
+constexpr std::uint64_t kFarthestBack = 36 * std::uint64_t{kYear};
+
 class Uniform : public ::testing::TestWithParam<Subject> {
  protected:
   [[nodiscard]] const Limit& limit() const { return GetParam().limit; }
@@ -48,14 +51,6 @@ class Uniform : public ::testing::TestWithParam<Subject> {
   // The longest time anything can stay used.
   [[nodiscard]] Nanos full_span() const { return std::visit(Span{}, numbers_); }
 
-  // How far back a clock may step before a state's wrapping ticks take the past for the future: a
-  // quarter of their range.
-  [[nodiscard]] std::uint64_t farthest_back() const {
-    const auto* bucket = std::get_if<GcraLimit>(&numbers_);
-    const std::uint64_t ticks = bucket == nullptr ? 0 : bucket->fraction_bits;
-    return std::min<std::uint64_t>(std::uint64_t{4 * kYear}, (std::uint64_t{1} << 62U) >> ticks);
-  }
-
   // A cell with a past, and the time it is now. Early enough to step back, late enough to have a
   // past.
   struct Past {
@@ -65,7 +60,7 @@ class Uniform : public ::testing::TestWithParam<Subject> {
   [[nodiscard]] Past past() const {
     Past past;
     past.now =
-        static_cast<std::int64_t>(*between(std::uint64_t{20 * kYear}, std::uint64_t{40 * kYear}));
+        static_cast<std::int64_t>(*between(std::uint64_t{40 * kYear}, std::uint64_t{80 * kYear}));
     for (const Beat& beat : *traffic(scale(), 12)) {
       past.now += beat.gap;
       (void)past.cell.decide(numbers_, at(past.now), beat.cost);
@@ -295,12 +290,12 @@ TEST_P(Uniform, TimeGoingBackGrantsNothing) {
   check_property(2 * kCases, [this] {
     const Past past = this->past();
     Scale near = scale();
-    near.longest_gap = static_cast<std::int64_t>(farthest_back() / 2);
+    near.longest_gap = static_cast<std::int64_t>(kFarthestBack / 2);
     const auto steps =
         rc::gen::oneOf(sluice::testing::gaps(near),
                        rc::gen::element<std::int64_t>(1, Nanos{60s}.count(), Nanos{60s}.count() + 1,
                                                       full_span().count(), full_span().count() + 1),
-                       rc::gen::cast<std::int64_t>(magnitude(0, farthest_back() / 2)));
+                       rc::gen::cast<std::int64_t>(magnitude(0, kFarthestBack / 2)));
     const std::int64_t later = past.now - *steps / 2;
     const std::int64_t earlier = later - *steps;
     RC_ASSERT(peek(past.cell, numbers(), earlier).remaining <=
@@ -319,7 +314,7 @@ TEST_P(Uniform, TimeGoingBackGrantsNothing) {
 TEST_P(Uniform, RetryAfterIsExactAfterAStepBack) {
   check_property(2 * kCases, [this] {
     Past past = this->past();
-    past.now -= static_cast<std::int64_t>(*magnitude(1, farthest_back() / 2));
+    past.now -= static_cast<std::int64_t>(*magnitude(1, kFarthestBack / 2));
     const auto cost = static_cast<Cost>(*between(1, capacity(limit())));
     const Decision decision = past.cell.decide(numbers(), at(past.now), cost).decision;
     if (!decision.retry_after) return;
@@ -330,13 +325,75 @@ TEST_P(Uniform, RetryAfterIsExactAfterAStepBack) {
   });
 }
 
+// Where nothing but peeks and impossible costs arrives, nothing moves a state to a clock that was
+// set back: everything is back when the clock has caught up, and that is what they answer all the
+// way.
+TEST_P(Uniform, ResetAfterIsTrueAfterAStepBackIfNothingElseArrives) {
+  check_property(2 * kCases, [this] {
+    Past past = this->past();
+    past.now -= static_cast<std::int64_t>(*magnitude(1, kFarthestBack));
+    const auto impossible = static_cast<Cost>(capacity(limit()) + 1);
+    const auto look = [&](std::int64_t now) {
+      return past.cell.decide(numbers(), at(now), *rc::gen::element<Cost>(0, impossible)).decision;
+    };
+    const Decision first = look(past.now);
+    RC_ASSERT(first.reset_after >= 0ns);
+    RC_ASSERT((first.reset_after == 0ns) == (first.remaining == first.limit));
+    const std::int64_t back = past.now + first.reset_after.count();
+    while (past.now < back - 1) {
+      past.now +=
+          static_cast<std::int64_t>(*magnitude(1, static_cast<std::uint64_t>(back - 1 - past.now)));
+      if (*between(0, 7) == 0) past.now = back - 1;
+      const Decision seen = look(past.now);
+      RC_ASSERT(seen.remaining < seen.limit);
+      RC_ASSERT(past.now + seen.reset_after.count() == back);
+    }
+    RC_ASSERT(look(back).remaining == first.limit);
+    RC_ASSERT(look(back).reset_after == 0ns);
+  });
+}
+
+// Looking is free: a history with peeks and impossible costs in between, and, as long as the clock
+// is not set back, refusals, goes on like the same history without them.
+TEST_P(Uniform, PeeksInPlaceChangeNoLaterAnswer) {
+  check_property(2 * kCases, [this] {
+    std::int64_t now =
+        static_cast<std::int64_t>(*between(std::uint64_t{40 * kYear}, std::uint64_t{80 * kYear}));
+    const bool steps_back = *rc::gen::arbitrary<bool>();
+    const std::uint64_t full = capacity(limit());
+    Cell quiet;
+    Cell watched;
+    for (const Beat& beat : *traffic(scale(), 20)) {
+      for (std::uint64_t looks = *between(0, 3); looks > 0; --looks) {
+        now += *sluice::testing::gaps(scale());
+        const auto cost =
+            *rc::gen::element<Cost>(0, 1, static_cast<Cost>(full), static_cast<Cost>(full + 1));
+        Cell copy = quiet;
+        const Decision expected = copy.decide(numbers(), at(now), cost).decision;
+        if (cost >= 1 && cost <= full &&
+            (expected.allowed() || steps_back || limit().count_denied)) {
+          continue;
+        }
+        RC_ASSERT(watched.decide(numbers(), at(now), cost).decision == expected);
+      }
+      now += beat.gap;
+      if (steps_back && *between(0, 5) == 0) {
+        now -= static_cast<std::int64_t>(*magnitude(1, std::uint64_t{30 * kYear}));
+        now = std::max<std::int64_t>(now, 0);
+      }
+      RC_ASSERT(watched.decide(numbers(), at(now), beat.cost).decision ==
+                quiet.decide(numbers(), at(now), beat.cost).decision);
+    }
+  });
+}
+
 // A clock that was set back by a lot must not lock a key for as long: all is back after one span.
 TEST_P(Uniform, KeyHealsWithinOneSpanAfterTheClockWasSetBack) {
   check_property(2 * kCases, [this] {
     Past past = this->past();
     (void)exhaust(past.cell, past.now);
     past.now -= (3 * full_span() + 60s).count();
-    past.now -= static_cast<std::int64_t>(*magnitude(1, farthest_back() / 2));
+    past.now -= static_cast<std::int64_t>(*magnitude(1, kFarthestBack / 2));
     const Decision refused = past.cell.decide(numbers(), at(past.now), 1).decision;
     RC_ASSERT(!refused.allowed());
     RC_ASSERT(refused.reset_after <= full_span());

@@ -123,7 +123,11 @@ rc::Gen<std::vector<Beat>> traffic(const Scale& scale, std::size_t longest) {
 }
 
 rc::Gen<std::int64_t> starts(std::int64_t period) {
-  const auto any = rc::gen::cast<std::int64_t>(between(0, 62 * std::uint64_t{kYear}));
+  const auto any = rc::gen::cast<std::int64_t>(rc::gen::oneOf(
+      between(0, 62 * std::uint64_t{kYear}), between(0, static_cast<std::uint64_t>(kLastInstant)),
+      rc::gen::map(magnitude(0, 40 * std::uint64_t{kYear}), [](std::uint64_t before) {
+        return static_cast<std::uint64_t>(kLastInstant) - before;
+      })));
   return rc::gen::oneOf(
       any, rc::gen::map(any, [period](std::int64_t start) { return start / period * period; }),
       rc::gen::just<std::int64_t>(0));

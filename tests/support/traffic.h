@@ -2,6 +2,7 @@
 // everything in between, sometimes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -64,8 +65,18 @@ struct Scale {
 
 [[nodiscard]] rc::Gen<std::vector<Beat>> traffic(const Scale& scale, std::size_t longest = 40);
 
-// An instant to start at, from 1970 to 2032, often on an edge of the given period.
+// The last instant that random histories reach: what a limit adds to it still ends before the last
+// instant there is.
+inline constexpr std::int64_t kLastInstant =
+    Nanos{kWallTimeEnd.time_since_epoch()}.count() - 4 * kYear;
+
+// An instant to start at, from 1970 to kLastInstant, often on an edge of the given period.
 [[nodiscard]] rc::Gen<std::int64_t> starts(std::int64_t period);
+
+// Later by a gap, but not past kLastInstant.
+[[nodiscard]] constexpr std::int64_t later(std::int64_t now, std::int64_t gap) noexcept {
+  return std::max(now, std::min(now + gap, kLastInstant));
+}
 
 // Limits that compile, over the whole range that compile() accepts.
 [[nodiscard]] rc::Gen<Limit> bucket_limits();    // token_bucket, leaky_bucket, gcra
