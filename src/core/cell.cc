@@ -261,11 +261,6 @@ struct Kind<ConcurrencyLimit> {
                                OnChange) noexcept {
     return from.ttl == to.ttl;
   }
-  static void convert(const ConcurrencyLimit& from, const ConcurrencyLimit& to, Stored& stored,
-                      Now now, OnChange) {
-    stored.state = concurrency_convert(from, to, stored.state, now.mono);
-    stored.carried = stored.state.generation;
-  }
 };
 
 template <class Limit>
@@ -300,17 +295,33 @@ Outcome Cell::charge(const CompiledLimit& limit, Now now, Cost cost) {
       limit));
 }
 
-Receipt Cell::as_current(const CompiledLimit& limit, Receipt receipt) const noexcept {
+// Receipts from before an edit are void, but for leases, which edits of the TTL only move.
+Receipt Cell::as_current(Receipt receipt) const noexcept {
   if (receipt.edition == edition_) return receipt;
   const auto* leases = std::get_if<Concurrency>(&state_);
-  if (leases == nullptr || !std::holds_alternative<ConcurrencyLimit>(limit)) return {};
-  receipt.mark = leases->carried;
-  receipt.edition = edition_;
-  return receipt;
+  if (leases == nullptr) return {};
+  for (const Carried& edit : leases->carried) {
+    if (edit.edition != receipt.edition) continue;
+    if (receipt.mark < edit.oldest_alive) return {};
+    receipt.mark = edit.generation;
+    ++receipt.edition;
+  }
+  return receipt.edition == edition_ ? receipt : Receipt{};
+}
+
+void Cell::carry_leases(const ConcurrencyLimit& from, const ConcurrencyLimit& to, Now now) {
+  constexpr std::size_t kEditsRemembered = 4;  // a lease of before that many edits is void
+  auto& leases = stored<Concurrency>();
+  const std::int64_t generation =
+      std::max(leases.state.generation, now.mono.time_since_epoch() / from.ttl);
+  leases.state = concurrency_convert(from, to, leases.state, now.mono);
+  leases.carried.push_back(
+      {.edition = edition_, .oldest_alive = generation - 1, .generation = leases.state.generation});
+  if (leases.carried.size() > kEditsRemembered) leases.carried.erase(leases.carried.begin());
 }
 
 void Cell::refund(const CompiledLimit& limit, Now now, Receipt receipt, Cost amount) {
-  const Receipt current = as_current(limit, receipt);
+  const Receipt current = as_current(receipt);
   if (current.cost == 0) return;
   std::visit(
       [&]<class Limit>(const Limit& of) {
@@ -323,7 +334,7 @@ Receipt Cell::renew(const CompiledLimit& limit, Now now, Receipt lease) {
   const auto* concurrency = std::get_if<ConcurrencyLimit>(&limit);
   if (concurrency == nullptr) return lease;
   ConcurrencyState& state = stored<Concurrency>().state;
-  const Receipt current = as_current(limit, lease);
+  const Receipt current = as_current(lease);
   return stamped(keep(state, concurrency_renew(*concurrency, state, now.mono, current))).receipt;
 }
 
@@ -332,8 +343,13 @@ void Cell::convert(const CompiledLimit& from, const CompiledLimit& to, Now now, 
       [&]<class From, class To>(const From& old_limit, const To& new_limit) {
         if constexpr (std::is_same_v<From, To>) {
           if (!Kind<To>::same_grid(old_limit, new_limit)) return false;
-          Kind<To>::convert(old_limit, new_limit, stored<StoredFor<To>>(), now, change);
-          if (!Kind<To>::receipts_survive(old_limit, new_limit, change)) ++edition_;
+          const bool survive = Kind<To>::receipts_survive(old_limit, new_limit, change);
+          if constexpr (std::is_same_v<To, ConcurrencyLimit>) {
+            if (!survive) carry_leases(old_limit, new_limit, now);
+          } else {
+            Kind<To>::convert(old_limit, new_limit, stored<StoredFor<To>>(), now, change);
+          }
+          if (!survive) ++edition_;
           return true;
         }
         return false;

@@ -22,7 +22,7 @@ class Cell {
   // Charges a cost that cannot be refused any more; saturates at the capacity.
   Outcome charge(const CompiledLimit& limit, Now now, Cost cost);
 
-  // Returns up to `amount` of a charge; for concurrency, gives the slots back.
+  // Returns up to `amount` of a charge, once; for concurrency, gives the slots back.
   void refund(const CompiledLimit& limit, Now now, Receipt receipt, Cost amount);
 
   // Concurrency: keeps a lease alive. The answer replaces it; its cost is 0 when it had lapsed.
@@ -59,14 +59,21 @@ class Cell {
     BucketsHeader header;
     std::vector<Cost> counters;
   };
+  // An edit of the TTL, which moved all leases that were alive into one generation of the new TTL.
+  struct Carried {
+    std::uint32_t edition = 0;      // that ended with the edit
+    std::int64_t oldest_alive = 0;  // leases of earlier generations had lapsed by then
+    std::int64_t generation = 0;    // where the others went
+  };
   struct Concurrency {
     ConcurrencyState state;
-    std::int64_t carried = 0;  // the generation into which an edit of the TTL moved all leases
+    std::vector<Carried> carried;  // oldest first
   };
 
  private:
   [[nodiscard]] Outcome stamped(Outcome outcome) const noexcept;
-  [[nodiscard]] Receipt as_current(const CompiledLimit& limit, Receipt receipt) const noexcept;
+  [[nodiscard]] Receipt as_current(Receipt receipt) const noexcept;
+  void carry_leases(const ConcurrencyLimit& from, const ConcurrencyLimit& to, Now now);
 
   // A cell that was never charged, or was last used under another kind of limit, starts idle.
   template <class Stored>

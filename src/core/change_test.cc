@@ -402,5 +402,64 @@ TEST(Change, ReceiptsFromBeforeAnEditOfPeriodOrRateAreVoid) {
   }
 }
 
+// A lease that had lapsed before the edit, or was taken before the key had other limits, frees
+// nobody's slot.
+TEST(Change, LapsedAndForeignReceiptsReleaseNoLease) {
+  const auto leases = [](Nanos ttl) {
+    Limit limit{.algorithm = Algorithm::concurrency, .amount = 1};
+    limit.ttl = ttl;
+    return compiled(limit);
+  };
+  const CompiledLimit minute = leases(60s);
+  const CompiledLimit half = leases(30s);
+  const std::int64_t start = 1'000'000'000'000;
+  const std::int64_t later = start + 200'000'000'000;
+  {
+    Cell cell;
+    const Receipt dead = cell.decide(minute, at(start), 1).receipt;
+    ASSERT_TRUE(cell.decide(minute, at(later), 1).decision.allowed());
+    cell.convert(minute, half, at(later), OnChange::keep);
+    cell.refund(half, at(later), dead, 1);
+    EXPECT_EQ(peek(cell, half, later).remaining, 0U);
+  }
+  {
+    Cell cell;
+    const Receipt dead = cell.decide(minute, at(start), 1).receipt;
+    cell.convert(minute, half, at(start), OnChange::keep);
+    ASSERT_TRUE(cell.decide(half, at(later), 1).decision.allowed());
+    cell.convert(half, half, at(later), OnChange::keep);
+    cell.refund(half, at(later), dead, 1);
+    EXPECT_EQ(peek(cell, half, later).remaining, 0U);
+  }
+  {
+    const CompiledLimit bucket =
+        compiled({.algorithm = Algorithm::token_bucket, .amount = 5, .period = 1s});
+    Cell cell;
+    const Receipt foreign = cell.decide(bucket, at(1'000'000'000), 1).receipt;
+    cell.convert(bucket, minute, at(5'000'000'000), OnChange::keep);
+    ASSERT_TRUE(cell.decide(minute, at(5'000'000'000), 1).decision.allowed());
+    cell.refund(minute, at(5'000'000'000), foreign, 1);
+    EXPECT_EQ(peek(cell, minute, 5'000'000'000).remaining, 0U);
+  }
+}
+
+// Two edits of the TTL in a row: the holder still has its slot, and can still give it back.
+TEST(Change, LeasesFollowSeveralEditsOfTheirTtl) {
+  const auto leases = [](Nanos ttl) {
+    Limit limit{.algorithm = Algorithm::concurrency, .amount = 1};
+    limit.ttl = ttl;
+    return compiled(limit);
+  };
+  const CompiledLimit editions[] = {leases(60s), leases(30s), leases(45s)};
+  const std::int64_t start = 1'000'000'000'000;
+  Cell cell;
+  const Receipt lease = cell.decide(editions[0], at(start), 1).receipt;
+  cell.convert(editions[0], editions[1], at(start + 1), OnChange::keep);
+  cell.convert(editions[1], editions[2], at(start + 2), OnChange::reset);
+  EXPECT_EQ(peek(cell, editions[2], start + 3).remaining, 0U);
+  cell.refund(editions[2], at(start + 3), lease, 1);
+  EXPECT_EQ(peek(cell, editions[2], start + 3).remaining, 1U);
+}
+
 }  // namespace
 }  // namespace sluice::core

@@ -71,7 +71,7 @@ TEST(LimitText, MistakesNameTheTextAndARemedy) {
       {"5/mont", {}, "'5/mont'", "day, week, month, year"},
       {"/1s", {}, "'/1s' is not a whole number", "100/1s"},
       {"1.5/1s", {}, "'1.5/1s' is not a whole number", "100/1s"},
-      {" 5/1s", {}, "not a whole number", "100/1s"},
+      {" 5/1s", {}, "there is a blank in ' 5/1s'", "100/1s"},
       {"+5/1s", {}, "not a whole number", "100/1s"},
       {"5/1s/1s", {}, "'5/1s/1s'", ""},
       {"", {}, "'' lacks a period", "100/1s"},
