@@ -3,6 +3,8 @@
 // Linking alone would not notice a header. A folder may include itself, what it rests on and what
 // that rests on in turn, except for what it is to stay ignorant of.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -13,8 +15,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 namespace {
 

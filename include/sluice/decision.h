@@ -1,10 +1,10 @@
 // The answer to one check.
 #pragma once
 
+#include <sluice/time.h>
+
 #include <cstdint>
 #include <optional>
-
-#include <sluice/time.h>
 
 namespace sluice {
 

@@ -4,13 +4,13 @@
 // when it cannot; nothing is clamped silently.
 #pragma once
 
+#include <sluice/time.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include <sluice/time.h>
 
 namespace sluice {
 

@@ -4,10 +4,10 @@
 // what cannot happen is an assertion. Building an Error never allocates.
 #pragma once
 
+#include <tl/expected.hpp>
+
 #include <cstdint>
 #include <string_view>
-
-#include <tl/expected.hpp>
 
 namespace sluice {
 

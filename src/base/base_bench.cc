@@ -1,12 +1,12 @@
 // What it costs to turn a key into its digest.
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
+#include "base/digest.h"
 
 #include <benchmark/benchmark.h>
 
-#include "base/digest.h"
+#include <cstddef>
+#include <cstdint>
+#include <string>
 
 namespace sluice {
 namespace {

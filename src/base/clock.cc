@@ -1,6 +1,6 @@
-#include <ctime>
-
 #include <sluice/clock.h>
+
+#include <ctime>
 
 namespace sluice {
 namespace {

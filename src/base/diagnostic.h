@@ -3,10 +3,10 @@
 // For the control road only: building one allocates.
 #pragma once
 
+#include <tl/expected.hpp>
+
 #include <string>
 #include <utility>
-
-#include <tl/expected.hpp>
 
 namespace sluice {
 

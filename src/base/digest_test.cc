@@ -1,11 +1,6 @@
 #include "base/digest.h"
 
-#include <array>
-#include <cstring>
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
+#include "support/property.h"
 
 #include <gtest/gtest.h>
 #include <openssl/core_names.h>
@@ -13,7 +8,12 @@
 #include <openssl/params.h>
 #include <rapidcheck.h>
 
-#include "support/property.h"
+#include <array>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace sluice {
 namespace {

@@ -1,12 +1,12 @@
 #include "base/duration.h"
 
-#include <array>
-#include <cstdint>
-#include <limits>
+#include "base/text.h"
 
 #include <fmt/format.h>
 
-#include "base/text.h"
+#include <array>
+#include <cstdint>
+#include <limits>
 
 namespace sluice {
 namespace {

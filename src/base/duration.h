@@ -1,12 +1,11 @@
 // Lengths of time as people write them: 500ms, 90s, 1h30m, 7d.
 #pragma once
 
-#include <string>
-#include <string_view>
-
+#include "base/diagnostic.h"
 #include <sluice/time.h>
 
-#include "base/diagnostic.h"
+#include <string>
+#include <string_view>
 
 namespace sluice {
 

@@ -1,14 +1,14 @@
 #include "base/duration.h"
 
-#include <limits>
-#include <string>
-#include <utility>
+#include "support/property.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "support/property.h"
+#include <limits>
+#include <string>
+#include <utility>
 
 namespace sluice {
 namespace {

@@ -1,12 +1,12 @@
 #include "base/int128.h"
 
-#include <limits>
+#include "support/models.h"
+#include "support/property.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "support/models.h"
-#include "support/property.h"
+#include <limits>
 
 namespace sluice {
 namespace {

@@ -1,14 +1,13 @@
 #include "base/line_reader.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace sluice {
 namespace {

@@ -1,13 +1,13 @@
 // Lines from a file or standard input, with the system's own words when reading fails.
 #pragma once
 
+#include "base/diagnostic.h"
+
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/diagnostic.h"
 
 namespace sluice {
 

@@ -3,11 +3,11 @@
 // xoshiro256** seeded by splitmix64. Fast and well distributed; not for secrets. One thread.
 #pragma once
 
+#include "base/int128.h"
+
 #include <array>
 #include <bit>
 #include <cstdint>
-
-#include "base/int128.h"
 
 namespace sluice {
 

@@ -1,11 +1,11 @@
 #include "base/random.h"
 
-#include <array>
+#include "support/property.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "support/property.h"
+#include <array>
 
 namespace sluice {
 namespace {

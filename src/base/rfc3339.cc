@@ -1,12 +1,12 @@
 #include "base/rfc3339.h"
 
-#include <cstdint>
-#include <optional>
+#include "base/text.h"
 
 #include <date/date.h>
 #include <fmt/format.h>
 
-#include "base/text.h"
+#include <cstdint>
+#include <optional>
 
 namespace sluice {
 namespace {

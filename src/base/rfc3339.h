@@ -1,12 +1,11 @@
 // Instants as RFC 3339 writes them: 2022-01-20T00:13:05.25Z, 2022-01-20 01:13:05+01:00.
 #pragma once
 
-#include <string>
-#include <string_view>
-
+#include "base/diagnostic.h"
 #include <sluice/time.h>
 
-#include "base/diagnostic.h"
+#include <string>
+#include <string_view>
 
 namespace sluice {
 

@@ -1,13 +1,13 @@
 #include "base/rfc3339.h"
 
-#include <string>
-#include <utility>
+#include "support/property.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "support/property.h"
+#include <string>
+#include <utility>
 
 namespace sluice {
 namespace {

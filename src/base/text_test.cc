@@ -1,13 +1,13 @@
 #include "base/text.h"
 
-#include <array>
-#include <string>
-#include <string_view>
+#include "support/property.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "support/property.h"
+#include <array>
+#include <string>
+#include <string_view>
 
 namespace sluice {
 namespace {

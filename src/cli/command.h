@@ -4,10 +4,10 @@
 // plain struct of options; only the former sees CLI11.
 #pragma once
 
-#include <functional>
-
 #include "cli/exit_code.h"
 #include "cli/limit_options.h"
+
+#include <functional>
 
 namespace CLI {
 class App;

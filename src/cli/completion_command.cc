@@ -1,18 +1,18 @@
 // sluice completion: what a shell needs to complete commands, options and their values.
 //
 // The scripts are made from the command line's own description, so they cannot miss an option.
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <fmt/format.h>
-#include <CLI/CLI.hpp>
-
-#include "base/text.h"
-#include "cli/command.h"
-#include "cli/terminal.h"
 
 namespace sluice::cli {
 namespace {

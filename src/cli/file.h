@@ -1,10 +1,10 @@
 // Files that commands write for people.
 #pragma once
 
+#include "base/diagnostic.h"
+
 #include <string>
 #include <string_view>
-
-#include "base/diagnostic.h"
 
 namespace sluice::cli {
 

@@ -1,10 +1,10 @@
 #include "cli/limit_options.h"
 
-#include <fmt/format.h>
-
 #include "base/duration.h"
 #include "base/text.h"
 #include "core/limit_text.h"
+
+#include <fmt/format.h>
 
 namespace sluice::cli {
 namespace {

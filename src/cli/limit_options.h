@@ -1,13 +1,12 @@
 // The options by which replay and load describe a limit, as text from the command line.
 #pragma once
 
-#include <optional>
-#include <string>
-
-#include <sluice/limit.h>
-
 #include "base/diagnostic.h"
 #include "core/compiled_limit.h"
+#include <sluice/limit.h>
+
+#include <optional>
+#include <string>
 
 namespace sluice::cli {
 

@@ -1,5 +1,12 @@
 #include "cli/program.h"
 
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -7,13 +14,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <fmt/format.h>
-#include <CLI/CLI.hpp>
-
-#include "base/text.h"
-#include "cli/command.h"
-#include "cli/terminal.h"
 
 namespace sluice::cli {
 namespace {

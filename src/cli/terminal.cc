@@ -1,13 +1,12 @@
 #include "cli/terminal.h"
 
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-
-#include <fmt/format.h>
+#include <unistd.h>
 
 namespace sluice::cli {
 namespace {

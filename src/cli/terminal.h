@@ -1,13 +1,13 @@
 // Standard output and standard error, as a person or a pipe sees them.
 #pragma once
 
+#include "cli/exit_code.h"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "cli/exit_code.h"
 
 namespace sluice::cli {
 

@@ -1,15 +1,15 @@
 // The most that any window of one period can hold: reached by an adversary, passed by nobody.
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
-#include <gtest/gtest.h>
-#include <rapidcheck.h>
-
 #include "core/cell.h"
 #include "core/compiled_limit.h"
 #include "support/property.h"
 #include "support/traffic.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
 
 namespace sluice::core {
 namespace {

@@ -1,11 +1,11 @@
 #include "core/calendar.h"
 
+#include <date/date.h>
+#include <date/tz.h>
+
 #include <algorithm>
 #include <exception>
 #include <utility>
-
-#include <date/date.h>
-#include <date/tz.h>
 
 namespace sluice::core {
 namespace {

@@ -9,13 +9,13 @@
 // daylight-saving changes up to 2037; later years keep the zone's last offset.
 #pragma once
 
-#include <cstddef>
-#include <string>
-#include <vector>
-
 #include <sluice/limit.h>
 #include <sluice/result.h>
 #include <sluice/time.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
 
 namespace sluice::core {
 

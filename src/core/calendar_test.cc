@@ -1,18 +1,18 @@
 #include "core/calendar.h"
 
-#include <string>
-#include <vector>
+#include "base/rfc3339.h"
+#include "core/cell.h"
+#include "support/models.h"
+#include "support/property.h"
+#include "support/traffic.h"
 
 #include <date/date.h>
 #include <date/tz.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "base/rfc3339.h"
-#include "core/cell.h"
-#include "support/models.h"
-#include "support/property.h"
-#include "support/traffic.h"
+#include <string>
+#include <vector>
 
 namespace sluice::core {
 namespace {

@@ -5,13 +5,12 @@
 // synchronised.
 #pragma once
 
+#include "core/compiled_limit.h"
+#include <sluice/time.h>
+
 #include <optional>
 #include <variant>
 #include <vector>
-
-#include <sluice/time.h>
-
-#include "core/compiled_limit.h"
 
 namespace sluice::core {
 

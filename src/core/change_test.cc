@@ -1,18 +1,18 @@
 // Limits that are edited while keys are in use.
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include <gtest/gtest.h>
-#include <rapidcheck.h>
-
 #include "base/int128.h"
 #include "core/cell.h"
 #include "core/compiled_limit.h"
 #include "support/property.h"
 #include "support/traffic.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
 
 namespace sluice::core {
 namespace {

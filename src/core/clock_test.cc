@@ -1,11 +1,11 @@
 // Keys that are left alone for years, and clocks that are set back by years.
-#include <cstdint>
-
-#include <gtest/gtest.h>
-
 #include "core/cell.h"
 #include "core/compiled_limit.h"
 #include "support/traffic.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
 
 namespace sluice::core {
 namespace {

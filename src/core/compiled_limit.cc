@@ -1,14 +1,14 @@
 #include "core/compiled_limit.h"
 
+#include "base/duration.h"
+#include "base/int128.h"
+
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-
-#include <fmt/format.h>
-
-#include "base/duration.h"
-#include "base/int128.h"
 
 namespace sluice::core {
 namespace {

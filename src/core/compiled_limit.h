@@ -6,11 +6,6 @@
 // possible.
 #pragma once
 
-#include <cstdint>
-#include <variant>
-
-#include <sluice/limit.h>
-
 #include "base/diagnostic.h"
 #include "core/concurrency.h"
 #include "core/fixed_window.h"
@@ -19,6 +14,10 @@
 #include "core/sliding_counter.h"
 #include "core/sliding_log.h"
 #include "core/token_bucket.h"
+#include <sluice/limit.h>
+
+#include <cstdint>
+#include <variant>
 
 namespace sluice::core {
 

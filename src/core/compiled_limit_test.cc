@@ -1,15 +1,15 @@
 #include "core/compiled_limit.h"
 
-#include <string>
-#include <vector>
+#include "core/cell.h"
+#include "support/property.h"
+#include "support/traffic.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "core/cell.h"
-#include "support/property.h"
-#include "support/traffic.h"
+#include <string>
+#include <vector>
 
 namespace sluice::core {
 namespace {

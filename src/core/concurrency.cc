@@ -1,8 +1,8 @@
 #include "core/concurrency.h"
 
-#include <algorithm>
-
 #include "base/int128.h"
+
+#include <algorithm>
 
 namespace sluice::core {
 namespace {

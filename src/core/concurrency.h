@@ -11,9 +11,9 @@
 // retry_after; reset_after says when the leases lapse if nobody renews them.
 #pragma once
 
-#include <cstdint>
-
 #include "core/step.h"
+
+#include <cstdint>
 
 namespace sluice::core {
 

@@ -5,15 +5,15 @@
 // "refused" fails unless every single request was refused. One iteration is one decision, except
 // where the name says otherwise.
 
+#include "core/compiled_limit.h"
+
+#include <benchmark/benchmark.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
-
-#include <benchmark/benchmark.h>
-
-#include "core/compiled_limit.h"
 
 namespace sluice::core {
 namespace {

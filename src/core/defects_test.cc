@@ -5,6 +5,16 @@
 //   D13 TTL too short, D14 lost TTL: stores that expire keys (Redis authority)
 //   D16 compare-and-swap that gives up, D17 unbounded keys, D18 eviction that resets offenders: the
 //   local counter table
+#include "base/digest.h"
+#include "base/int128.h"
+#include "base/random.h"
+#include "core/cell.h"
+#include "core/compiled_limit.h"
+#include "support/raw_key.h"
+#include "support/traffic.h"
+
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -14,16 +24,6 @@
 #include <string>
 #include <variant>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include "base/digest.h"
-#include "base/int128.h"
-#include "base/random.h"
-#include "core/cell.h"
-#include "core/compiled_limit.h"
-#include "support/raw_key.h"
-#include "support/traffic.h"
 
 namespace sluice::core {
 namespace {

@@ -1,13 +1,13 @@
 // Worked examples, one algorithm at a time: what a reader would check by hand.
-#include <cstdint>
-#include <vector>
-
-#include <gtest/gtest.h>
-
 #include "core/cell.h"
 #include "core/compiled_limit.h"
 #include "support/raw_key.h"
 #include "support/traffic.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
 
 namespace sluice::core {
 namespace {

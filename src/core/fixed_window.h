@@ -13,11 +13,11 @@
 // with refunds).
 #pragma once
 
-#include <cstdint>
-#include <memory>
-
 #include "core/calendar.h"
 #include "core/step.h"
+
+#include <cstdint>
+#include <memory>
 
 namespace sluice::core {
 

@@ -19,10 +19,10 @@
 // Most admitted in any window of one period, half open: burst + amount - 1.
 #pragma once
 
-#include <cstdint>
-
 #include "core/meter.h"
 #include "core/step.h"
+
+#include <cstdint>
 
 namespace sluice::core {
 

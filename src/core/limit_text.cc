@@ -1,12 +1,12 @@
 #include "core/limit_text.h"
 
-#include <array>
-#include <optional>
+#include "base/duration.h"
+#include "base/text.h"
 
 #include <fmt/format.h>
 
-#include "base/duration.h"
-#include "base/text.h"
+#include <array>
+#include <optional>
 
 namespace sluice {
 

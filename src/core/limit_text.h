@@ -1,12 +1,11 @@
 // Limits and options as text: `100/1s`, `1/90s`, `1000/month`, `20` (concurrency).
 #pragma once
 
-#include <string>
-#include <string_view>
-
+#include "base/diagnostic.h"
 #include <sluice/limit.h>
 
-#include "base/diagnostic.h"
+#include <string>
+#include <string_view>
 
 namespace sluice::core {
 

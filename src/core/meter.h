@@ -18,12 +18,12 @@
 // and needs one word of state.
 #pragma once
 
+#include "base/int128.h"
+#include "core/step.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
-
-#include "base/int128.h"
-#include "core/step.h"
 
 namespace sluice::core {
 

@@ -1,18 +1,19 @@
 // Every algorithm against its reference model, over random limits and histories.
+#include "support/models.h"
+
+#include "core/cell.h"
+#include "core/compiled_limit.h"
+#include "support/property.h"
+#include "support/traffic.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <variant>
 #include <vector>
-
-#include <gtest/gtest.h>
-#include <rapidcheck.h>
-
-#include "core/cell.h"
-#include "core/compiled_limit.h"
-#include "support/models.h"
-#include "support/property.h"
-#include "support/traffic.h"
 
 namespace sluice::core {
 namespace {

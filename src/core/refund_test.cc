@@ -1,12 +1,4 @@
 // Refunds, in any order and at any time, leave the bound of the charges that remain.
-#include <algorithm>
-#include <cstdint>
-#include <variant>
-#include <vector>
-
-#include <gtest/gtest.h>
-#include <rapidcheck.h>
-
 #include "base/int128.h"
 #include "core/cell.h"
 #include "core/compiled_limit.h"
@@ -14,6 +6,14 @@
 #include "support/property.h"
 #include "support/raw_key.h"
 #include "support/traffic.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <variant>
+#include <vector>
 
 namespace sluice::core {
 namespace {

@@ -12,10 +12,10 @@
 // nothing.
 #pragma once
 
+#include "core/step.h"
+
 #include <cstdint>
 #include <span>
-
-#include "core/step.h"
 
 namespace sluice::core {
 

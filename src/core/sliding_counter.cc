@@ -1,8 +1,8 @@
 #include "core/sliding_counter.h"
 
-#include <algorithm>
-
 #include "base/int128.h"
+
+#include <algorithm>
 
 namespace sluice::core {
 namespace {

@@ -11,9 +11,9 @@
 // both counts move, in full, to the window that the clock now shows.
 #pragma once
 
-#include <cstdint>
-
 #include "core/step.h"
+
+#include <cstdint>
 
 namespace sluice::core {
 

@@ -13,10 +13,10 @@
 // written by a peek or a refusal, so expired entries stay until the next admission drops them.
 #pragma once
 
+#include "core/step.h"
+
 #include <cstdint>
 #include <span>
-
-#include "core/step.h"
 
 namespace sluice::core {
 

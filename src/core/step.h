@@ -20,14 +20,13 @@
 //    catch up.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
+#include "base/int128.h"
 #include <sluice/decision.h>
 #include <sluice/limit.h>
 #include <sluice/time.h>
 
-#include "base/int128.h"
+#include <algorithm>
+#include <cstdint>
 
 namespace sluice::core {
 

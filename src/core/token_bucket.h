@@ -13,10 +13,10 @@
 // Most admitted in any window of one period: burst + min(burst, amount).
 #pragma once
 
-#include <cstdint>
-
 #include "core/meter.h"
 #include "core/step.h"
+
+#include <cstdint>
 
 namespace sluice::core {
 

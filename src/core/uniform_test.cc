@@ -1,20 +1,20 @@
 // The rules that hold for every algorithm and variant alike.
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <type_traits>
-#include <variant>
-#include <vector>
-
-#include <gtest/gtest.h>
-#include <rapidcheck.h>
-
 #include "base/int128.h"
 #include "core/cell.h"
 #include "core/compiled_limit.h"
 #include "support/property.h"
 #include "support/raw_key.h"
 #include "support/traffic.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 namespace sluice::core {
 namespace {

@@ -4,11 +4,11 @@
 // percentile is at most 1/64 too high and never too low. One thread.
 #pragma once
 
+#include <sluice/time.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
-
-#include <sluice/time.h>
 
 namespace sluice {
 

@@ -3,19 +3,19 @@
 // A length of time that is read is written so that it reads back as itself. A limit that compiles
 // admits its capacity at once, not one more, whichever algorithm it is for.
 
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <string_view>
-
-#include <sluice/limit.h>
-#include <sluice/time.h>
+#include "core/limit_text.h"
 
 #include "base/duration.h"
 #include "core/cell.h"
 #include "core/compiled_limit.h"
-#include "core/limit_text.h"
 #include "fuzz.h"
+#include <sluice/limit.h>
+#include <sluice/time.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace {
 

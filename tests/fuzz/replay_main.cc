@@ -1,5 +1,7 @@
 // Runs a fuzz target over every file of the folders it is given, as a plain test.
 
+#include "fuzz.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -8,8 +10,6 @@
 #include <fstream>
 #include <iterator>
 #include <vector>
-
-#include "fuzz.h"
 
 namespace {
 

@@ -1,10 +1,11 @@
 // Any time that is read is written so that reading it again yields the same instant.
 
+#include "base/rfc3339.h"
+
+#include "fuzz.h"
+
 #include <string>
 #include <string_view>
-
-#include "base/rfc3339.h"
-#include "fuzz.h"
 
 using sluice::fuzz::expect;
 

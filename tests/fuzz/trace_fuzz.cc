@@ -1,17 +1,17 @@
 // A trace of arbitrary bytes is read to its end or stops with a message that names a place;
 // whatever was read can be replayed through every algorithm, within its bounds.
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <string>
-#include <string_view>
+#include "cli/replay/trace.h"
 
 #include "cli/replay/comparison.h"
 #include "cli/replay/picture.h"
-#include "cli/replay/trace.h"
 #include "core/limit_text.h"
 #include "fuzz.h"
+
+#include <string>
+#include <string_view>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using sluice::fuzz::expect;
 

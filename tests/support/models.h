@@ -7,6 +7,11 @@
 // go back.
 #pragma once
 
+#include <sluice/decision.h>
+#include <sluice/limit.h>
+
+#include <boost/multiprecision/cpp_int.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,11 +19,6 @@
 #include <optional>
 #include <utility>
 #include <vector>
-
-#include <boost/multiprecision/cpp_int.hpp>
-
-#include <sluice/decision.h>
-#include <sluice/limit.h>
 
 namespace sluice::testing {
 

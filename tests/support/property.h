@@ -4,13 +4,13 @@
 // it, RC_PARAMS="max_success=1000" runs ten times as many cases of everything.
 #pragma once
 
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
 #include <ostream>
 #include <sstream>
 #include <string>
 #include <utility>
-
-#include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 namespace sluice::testing {
 

@@ -3,12 +3,11 @@
 // core::Cell hides its state; a test that wants to see that nothing was written uses this.
 #pragma once
 
-#include <vector>
-
-#include <sluice/time.h>
-
 #include "core/compiled_limit.h"
 #include "core/step.h"
+#include <sluice/time.h>
+
+#include <vector>
 
 namespace sluice::testing {
 

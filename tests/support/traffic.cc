@@ -1,13 +1,13 @@
 #include "support/traffic.h"
 
+#include "base/duration.h"
+#include "base/int128.h"
+#include "core/limit_text.h"
+
 #include <algorithm>
 #include <bit>
 #include <ostream>
 #include <stdexcept>
-
-#include "base/duration.h"
-#include "base/int128.h"
-#include "core/limit_text.h"
 
 namespace sluice {
 

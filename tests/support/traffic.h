@@ -2,22 +2,21 @@
 // everything in between, sometimes.
 #pragma once
 
+#include "core/cell.h"
+#include "core/compiled_limit.h"
+#include "core/step.h"
+#include <sluice/decision.h>
+#include <sluice/limit.h>
+#include <sluice/time.h>
+
+#include <rapidcheck.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <rapidcheck.h>
-
-#include <sluice/decision.h>
-#include <sluice/limit.h>
-#include <sluice/time.h>
-
-#include "core/cell.h"
-#include "core/compiled_limit.h"
-#include "core/step.h"
 
 namespace sluice {
 

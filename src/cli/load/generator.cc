@@ -1,13 +1,13 @@
 #include "cli/load/generator.h"
 
+#include "base/int128.h"
+#include "base/random.h"
+#include "core/cell.h"
+
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
 #include <utility>
-
-#include "base/int128.h"
-#include "base/random.h"
-#include "core/cell.h"
 
 namespace sluice::cli {
 namespace {

@@ -5,15 +5,15 @@
 // schedule wanted the request to start.
 #pragma once
 
+#include "cli/load/timeline.h"
+#include "core/compiled_limit.h"
+#include "metrics/histogram.h"
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
-
-#include "cli/load/timeline.h"
-#include "core/compiled_limit.h"
-#include "metrics/histogram.h"
 
 namespace sluice::cli {
 

@@ -1,20 +1,20 @@
 #include "cli/load/load.h"
 
-#include <csignal>
-#include <cstdint>
-#include <memory>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
-
 #include "base/duration.h"
 #include "base/text.h"
 #include "cli/load/generator.h"
 #include "cli/load/timeline.h"
 #include "cli/terminal.h"
 #include "core/limit_text.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace sluice::cli {
 namespace {

@@ -1,11 +1,11 @@
 // sluice load: traffic against a limiter, and what came of it.
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "cli/exit_code.h"
 #include "cli/limit_options.h"
+
+#include <optional>
+#include <string>
 
 namespace sluice::cli {
 

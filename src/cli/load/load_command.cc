@@ -1,9 +1,10 @@
-#include <memory>
+#include "cli/load/load.h"
+
+#include "cli/command.h"
 
 #include <CLI/CLI.hpp>
 
-#include "cli/command.h"
-#include "cli/load/load.h"
+#include <memory>
 
 namespace sluice::cli {
 namespace {

@@ -1,12 +1,12 @@
 #include "cli/replay/comparison.h"
 
-#include <algorithm>
-#include <map>
-#include <utility>
+#include "cli/replay/replayer.h"
 
 #include <fmt/format.h>
 
-#include "cli/replay/replayer.h"
+#include <algorithm>
+#include <map>
+#include <utility>
 
 namespace sluice::cli {
 namespace {

@@ -1,15 +1,14 @@
 // One trace through several limits: who admits what, and how close each comes to its promise.
 #pragma once
 
+#include "cli/replay/trace.h"
+#include "core/compiled_limit.h"
+#include <sluice/limit.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
-
-#include <sluice/limit.h>
-
-#include "cli/replay/trace.h"
-#include "core/compiled_limit.h"
 
 namespace sluice::cli {
 

@@ -1,5 +1,11 @@
 #include "cli/replay/picture.h"
 
+#include "base/duration.h"
+#include "base/rfc3339.h"
+#include "core/limit_text.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,12 +14,6 @@
 #include <span>
 #include <string_view>
 #include <vector>
-
-#include <fmt/format.h>
-
-#include "base/duration.h"
-#include "base/rfc3339.h"
-#include "core/limit_text.h"
 
 namespace sluice::cli {
 namespace {

@@ -5,11 +5,10 @@
 // line: what rises above that line is the burst an algorithm lets through.
 #pragma once
 
-#include <string>
-
+#include "cli/replay/comparison.h"
 #include <sluice/limit.h>
 
-#include "cli/replay/comparison.h"
+#include <string>
 
 namespace sluice::cli {
 

@@ -1,15 +1,5 @@
 #include "cli/replay/replay.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <system_error>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
-
 #include "base/duration.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
@@ -20,6 +10,15 @@
 #include "cli/replay/trace.h"
 #include "cli/terminal.h"
 #include "core/limit_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace sluice::cli {
 namespace {

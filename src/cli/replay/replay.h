@@ -1,12 +1,12 @@
 // sluice replay: recorded requests through a limit, offline, on virtual time.
 #pragma once
 
+#include "cli/exit_code.h"
+#include "cli/limit_options.h"
+
 #include <cstddef>
 #include <optional>
 #include <string>
-
-#include "cli/exit_code.h"
-#include "cli/limit_options.h"
 
 namespace sluice::cli {
 

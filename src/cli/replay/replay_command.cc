@@ -1,9 +1,10 @@
-#include <memory>
+#include "cli/replay/replay.h"
+
+#include "cli/command.h"
 
 #include <CLI/CLI.hpp>
 
-#include "cli/command.h"
-#include "cli/replay/replay.h"
+#include <memory>
 
 namespace sluice::cli {
 namespace {

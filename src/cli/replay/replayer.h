@@ -1,15 +1,14 @@
 // Runs recorded requests through one limit, each key on its own, on the trace's own time.
 #pragma once
 
+#include "cli/replay/trace.h"
+#include "core/cell.h"
+#include <sluice/decision.h>
+
 #include <queue>
 #include <string>
 #include <unordered_map>
 #include <vector>
-
-#include <sluice/decision.h>
-
-#include "cli/replay/trace.h"
-#include "core/cell.h"
 
 namespace sluice::cli {
 

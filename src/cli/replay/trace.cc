@@ -1,15 +1,15 @@
 #include "cli/replay/trace.h"
 
+#include "base/duration.h"
+#include "base/rfc3339.h"
+#include "base/text.h"
+
+#include <fmt/format.h>
+
 #include <array>
 #include <cctype>
 #include <limits>
 #include <utility>
-
-#include <fmt/format.h>
-
-#include "base/duration.h"
-#include "base/rfc3339.h"
-#include "base/text.h"
 
 namespace sluice::cli {
 namespace {

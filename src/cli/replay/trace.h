@@ -9,16 +9,15 @@
 // Lines that begin with '#' are comments.
 #pragma once
 
+#include "base/diagnostic.h"
+#include "base/line_reader.h"
+#include "core/step.h"
+#include <sluice/time.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <sluice/time.h>
-
-#include "base/diagnostic.h"
-#include "base/line_reader.h"
-#include "core/step.h"
 
 namespace sluice::cli {
 
