@@ -8,6 +8,8 @@
 #include "cli/limit_options.h"
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace CLI {  // NOLINT(readability-identifier-naming): not ours
 class App;
@@ -21,6 +23,10 @@ using Action = std::function<ExitCode()>;
 void add_replay(CLI::App& program, Action& action);
 void add_load(CLI::App& program, Action& action);
 void add_completion(CLI::App& program, Action& action);
+
+// Every command, and a command's options as they are typed, for messages and completion.
+[[nodiscard]] std::vector<const CLI::App*> commands_of(const CLI::App& program);
+[[nodiscard]] std::vector<std::string> option_names(const CLI::App& command);
 
 // The options that describe a limit, shared by the commands that take one.
 void add_limit_options(CLI::App& command, LimitOptions& options);

@@ -33,25 +33,13 @@ std::vector<Values> known_values() {
           {"--align", "epoch calendar first_request"}};
 }
 
-std::vector<const CLI::App*> commands_of(const CLI::App& program) {
-  return program.get_subcommands([](const CLI::App*) { return true; });
-}
-
-std::vector<std::string> long_names(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
 std::string bash_script(const CLI::App& program) {
   std::string commands;
   std::string cases;
   for (const CLI::App* command : commands_of(program)) {
     commands += fmt::format("{} ", command->get_name());
     cases += fmt::format("    {}) words=\"{}\" ;;\n", command->get_name(),
-                         fmt::join(long_names(*command), " "));
+                         fmt::join(option_names(*command), " "));
   }
   std::string values;
   for (const Values& known : known_values()) {
@@ -75,7 +63,7 @@ std::string bash_script(const CLI::App& program) {
 complete -o default -F _sluice sluice
 )",
                      fmt::arg("values", values), fmt::arg("commands", commands),
-                     fmt::arg("options", fmt::join(long_names(program), " ")),
+                     fmt::arg("options", fmt::join(option_names(program), " ")),
                      fmt::arg("cases", cases));
 }
 

@@ -34,9 +34,7 @@ std::string parsed_command(const CLI::App& program) {
 
 std::vector<std::string> command_names(const CLI::App& program) {
   std::vector<std::string> names;
-  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
+  for (const CLI::App* command : commands_of(program)) names.push_back(command->get_name());
   return names;
 }
 
@@ -62,10 +60,7 @@ std::string unexpected_argument(const CLI::App& command, const std::vector<std::
       std::ranges::find_if(extras, [](const std::string& extra) { return extra.starts_with('-'); });
   if (option == extras.end())
     return fmt::format("unexpected argument {}", sluice::quoted(extras.front()));
-  std::vector<std::string> names;
-  for (const CLI::Option* known : command.get_options()) {
-    for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
-  }
+  const std::vector<std::string> names = option_names(command);
   const std::vector<std::string_view> known{names.begin(), names.end()};
   const std::string_view nearest = nearest_word(*option, known);
   return fmt::format("unknown option {}{}", sluice::quoted(*option),
@@ -91,6 +86,18 @@ int report_usage(const CLI::App& program, const CLI::ParseError& error,
 }
 
 }  // namespace
+
+std::vector<const CLI::App*> commands_of(const CLI::App& program) {
+  return program.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
 
 void add_limit_options(CLI::App& command, LimitOptions& options) {
   const char* const group = "Limit";
