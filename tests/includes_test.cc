@@ -37,8 +37,9 @@ const std::map<std::string, Row>& table() {
   static const Row kFrontEnd{{"engine", "net", "metrics"}, kStores};
   static const std::map<std::string, Row> kTable{
       {std::string{kPublic}, {{}}},
+      {"include/sluice/core", {{std::string{kPublic}}}},
       {"base", {{std::string{kPublic}}}},
-      {"core", {{"base"}}},
+      {"core", {{"base", "include/sluice/core"}}},
       {"metrics", {{"base"}}},
       {"identity", {{"base"}}},
       {"net", {{"base", "metrics"}}},
@@ -106,6 +107,8 @@ struct Source {
   bool is_test = false;
 };
 
+bool is_public(const Source& source) { return source.folder.starts_with(kPublic); }
+
 std::string folder_of(const std::string& path) {
   return fs::path{path}.parent_path().generic_string();
 }
@@ -127,13 +130,13 @@ std::optional<std::string> quoted_mistake(const Source& source, const std::strin
     return std::nullopt;
   }
   if (folder.empty()) return "write the path from src on, as in \"core/gcra.h\"";
-  if (source.folder == kPublic) return "public headers include <sluice/...>, nothing of src";
+  if (is_public(source)) return "public headers include <sluice/...>, nothing of src";
   return project_mistake(source, folder);
 }
 
 std::optional<std::string> angled_mistake(const Source& source, const std::string& target) {
-  if (target.starts_with("sluice/")) return project_mistake(source, std::string{kPublic});
-  if (source.folder == kPublic && !is_standard(target) && target != "tl/expected.hpp") {
+  if (target.starts_with("sluice/")) return project_mistake(source, "include/" + folder_of(target));
+  if (is_public(source) && !is_standard(target) && target != "tl/expected.hpp") {
     return "public headers rest on the standard library and tl::expected alone";
   }
   for (const auto& [prefix, folders] : confined()) {
@@ -249,6 +252,7 @@ TEST(IncludeCheck, AcceptsFoundationsHoweverDeep) {
 TEST(IncludeCheck, RefusesWhatLiesAboveOrBeside) {
   EXPECT_FALSE(accepts({"core"}, "#include \"store/store.h\""));
   EXPECT_FALSE(accepts({"base"}, "  #  include \"core/gcra.h\"  // why not?"));
+  EXPECT_FALSE(accepts({"base"}, "#include <sluice/core/gcra.h>"));
   EXPECT_FALSE(accepts({"engine"}, "#include \"net/socket.h\""));
   EXPECT_FALSE(accepts({"store/local"}, "#include \"net/socket.h\""));
   EXPECT_FALSE(accepts({"frontend/check"}, "#include \"frontend/gateway/proxy.h\""));

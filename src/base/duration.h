@@ -1,7 +1,7 @@
 // Lengths of time as people write them: 500ms, 90s, 1h30m, 7d.
 #pragma once
 
-#include "base/diagnostic.h"
+#include <sluice/diagnostic.h>
 #include <sluice/time.h>
 
 #include <string>

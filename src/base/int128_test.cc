@@ -1,7 +1,6 @@
-#include "base/int128.h"
-
 #include "support/models.h"
 #include "support/property.h"
+#include <sluice/int128.h>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

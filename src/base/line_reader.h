@@ -1,7 +1,7 @@
 // Lines from a file or standard input, with the system's own words when reading fails.
 #pragma once
 
-#include "base/diagnostic.h"
+#include <sluice/diagnostic.h>
 
 #include <cstddef>
 #include <optional>

@@ -3,7 +3,7 @@
 // xoshiro256** seeded by splitmix64. Fast and well distributed; not for secrets. One thread.
 #pragma once
 
-#include "base/int128.h"
+#include <sluice/int128.h>
 
 #include <array>
 #include <bit>

@@ -1,7 +1,7 @@
 // Instants as RFC 3339 writes them: 2022-01-20T00:13:05.25Z, 2022-01-20 01:13:05+01:00.
 #pragma once
 
-#include "base/diagnostic.h"
+#include <sluice/diagnostic.h>
 #include <sluice/time.h>
 
 #include <string>

@@ -1,7 +1,7 @@
 // Files that commands write for people.
 #pragma once
 
-#include "base/diagnostic.h"
+#include <sluice/diagnostic.h>
 
 #include <string>
 #include <string_view>

@@ -1,8 +1,8 @@
 // The options by which replay and load describe a limit, as text from the command line.
 #pragma once
 
-#include "base/diagnostic.h"
-#include "core/compiled_limit.h"
+#include <sluice/core/compiled_limit.h>
+#include <sluice/diagnostic.h>
 #include <sluice/limit.h>
 
 #include <optional>

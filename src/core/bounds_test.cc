@@ -1,8 +1,8 @@
 // The most that any window of one period can hold: reached by an adversary, passed by nobody.
-#include "core/cell.h"
-#include "core/compiled_limit.h"
 #include "support/property.h"
 #include "support/traffic.h"
+#include <sluice/core/cell.h>
+#include <sluice/core/compiled_limit.h>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

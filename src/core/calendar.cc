@@ -1,4 +1,4 @@
-#include "core/calendar.h"
+#include <sluice/core/calendar.h>
 
 #include <date/date.h>
 #include <date/tz.h>

@@ -1,10 +1,9 @@
-#include "core/calendar.h"
-
 #include "base/rfc3339.h"
-#include "core/cell.h"
 #include "support/models.h"
 #include "support/property.h"
 #include "support/traffic.h"
+#include <sluice/core/calendar.h>
+#include <sluice/core/cell.h>
 
 #include <date/date.h>
 #include <date/tz.h>

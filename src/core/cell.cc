@@ -1,4 +1,4 @@
-#include "core/cell.h"
+#include <sluice/core/cell.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,9 +1,9 @@
 // Limits that are edited while keys are in use.
-#include "base/int128.h"
-#include "core/cell.h"
-#include "core/compiled_limit.h"
 #include "support/property.h"
 #include "support/traffic.h"
+#include <sluice/core/cell.h>
+#include <sluice/core/compiled_limit.h>
+#include <sluice/int128.h>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

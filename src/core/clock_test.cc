@@ -1,7 +1,7 @@
 // Keys that are left alone for years, and clocks that are set back by years.
-#include "core/cell.h"
-#include "core/compiled_limit.h"
 #include "support/traffic.h"
+#include <sluice/core/cell.h>
+#include <sluice/core/compiled_limit.h>
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,6 @@
-#include "core/compiled_limit.h"
-
 #include "base/duration.h"
-#include "base/int128.h"
+#include <sluice/core/compiled_limit.h>
+#include <sluice/int128.h>
 
 #include <fmt/format.h>
 

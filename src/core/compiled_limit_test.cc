@@ -1,8 +1,7 @@
-#include "core/compiled_limit.h"
-
-#include "core/cell.h"
 #include "support/property.h"
 #include "support/traffic.h"
+#include <sluice/core/cell.h>
+#include <sluice/core/compiled_limit.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-#include "core/concurrency.h"
-
-#include "base/int128.h"
+#include <sluice/core/concurrency.h>
+#include <sluice/int128.h>
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 // "refused" fails unless every single request was refused. One iteration is one decision, except
 // where the name says otherwise.
 
-#include "core/compiled_limit.h"
+#include <sluice/core/compiled_limit.h>
 
 #include <benchmark/benchmark.h>
 

@@ -6,12 +6,12 @@
 //   D16 compare-and-swap that gives up, D17 unbounded keys, D18 eviction that resets offenders: the
 //   local counter table
 #include "base/digest.h"
-#include "base/int128.h"
 #include "base/random.h"
-#include "core/cell.h"
-#include "core/compiled_limit.h"
 #include "support/raw_key.h"
 #include "support/traffic.h"
+#include <sluice/core/cell.h>
+#include <sluice/core/compiled_limit.h>
+#include <sluice/int128.h>
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Worked examples, one algorithm at a time: what a reader would check by hand.
-#include "core/cell.h"
-#include "core/compiled_limit.h"
 #include "support/raw_key.h"
 #include "support/traffic.h"
+#include <sluice/core/cell.h>
+#include <sluice/core/compiled_limit.h>
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,5 @@
-#include "core/fixed_window.h"
-
-#include "base/int128.h"
+#include <sluice/core/fixed_window.h>
+#include <sluice/int128.h>
 
 #include <algorithm>
 

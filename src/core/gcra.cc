@@ -1,6 +1,5 @@
-#include "core/gcra.h"
-
-#include "base/int128.h"
+#include <sluice/core/gcra.h>
+#include <sluice/int128.h>
 
 namespace sluice::core {
 namespace {

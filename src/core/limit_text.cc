@@ -1,7 +1,6 @@
-#include "core/limit_text.h"
-
 #include "base/duration.h"
 #include "base/text.h"
+#include <sluice/core/limit_text.h>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,7 @@
-#include "core/limit_text.h"
-
-#include "core/compiled_limit.h"
 #include "support/property.h"
 #include "support/traffic.h"
+#include <sluice/core/compiled_limit.h>
+#include <sluice/core/limit_text.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 // Every algorithm against its reference model, over random limits and histories.
 #include "support/models.h"
 
-#include "core/cell.h"
-#include "core/compiled_limit.h"
 #include "support/property.h"
 #include "support/traffic.h"
+#include <sluice/core/cell.h>
+#include <sluice/core/compiled_limit.h>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

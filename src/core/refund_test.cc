@@ -1,11 +1,11 @@
 // Refunds, in any order and at any time, leave the bound of the charges that remain.
-#include "base/int128.h"
-#include "core/cell.h"
-#include "core/compiled_limit.h"
-#include "core/meter.h"
 #include "support/property.h"
 #include "support/raw_key.h"
 #include "support/traffic.h"
+#include <sluice/core/cell.h>
+#include <sluice/core/compiled_limit.h>
+#include <sluice/core/meter.h>
+#include <sluice/int128.h>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,6 +1,5 @@
-#include "core/sliding_buckets.h"
-
-#include "base/int128.h"
+#include <sluice/core/sliding_buckets.h>
+#include <sluice/int128.h>
 
 #include <algorithm>
 

@@ -1,6 +1,5 @@
-#include "core/sliding_counter.h"
-
-#include "base/int128.h"
+#include <sluice/core/sliding_counter.h>
+#include <sluice/int128.h>
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "core/sliding_log.h"
+#include <sluice/core/sliding_log.h>
 
 #include <algorithm>
 

@@ -1,6 +1,5 @@
-#include "core/token_bucket.h"
-
-#include "base/int128.h"
+#include <sluice/core/token_bucket.h>
+#include <sluice/int128.h>
 
 namespace sluice::core {
 namespace {

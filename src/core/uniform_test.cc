@@ -1,10 +1,10 @@
 // The rules that hold for every algorithm and variant alike.
-#include "base/int128.h"
-#include "core/cell.h"
-#include "core/compiled_limit.h"
 #include "support/property.h"
 #include "support/raw_key.h"
 #include "support/traffic.h"
+#include <sluice/core/cell.h>
+#include <sluice/core/compiled_limit.h>
+#include <sluice/int128.h>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

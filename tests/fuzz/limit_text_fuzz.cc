@@ -3,12 +3,11 @@
 // A length of time that is read is written so that it reads back as itself. A limit that compiles
 // admits its capacity at once, not one more, whichever algorithm it is for.
 
-#include "core/limit_text.h"
-
 #include "base/duration.h"
-#include "core/cell.h"
-#include "core/compiled_limit.h"
 #include "fuzz.h"
+#include <sluice/core/cell.h>
+#include <sluice/core/compiled_limit.h>
+#include <sluice/core/limit_text.h>
 #include <sluice/limit.h>
 #include <sluice/time.h>
 

@@ -5,8 +5,8 @@
 
 #include "cli/replay/comparison.h"
 #include "cli/replay/picture.h"
-#include "core/limit_text.h"
 #include "fuzz.h"
+#include <sluice/core/limit_text.h>
 
 #include <string>
 #include <string_view>

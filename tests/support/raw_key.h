@@ -3,8 +3,8 @@
 // core::Cell hides its state; a test that wants to see that nothing was written uses this.
 #pragma once
 
-#include "core/compiled_limit.h"
-#include "core/step.h"
+#include <sluice/core/compiled_limit.h>
+#include <sluice/core/step.h>
 #include <sluice/time.h>
 
 #include <vector>

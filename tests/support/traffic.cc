@@ -1,8 +1,8 @@
 #include "support/traffic.h"
 
 #include "base/duration.h"
-#include "base/int128.h"
-#include "core/limit_text.h"
+#include <sluice/core/limit_text.h>
+#include <sluice/int128.h>
 
 #include <algorithm>
 #include <bit>

@@ -2,9 +2,9 @@
 // everything in between, sometimes.
 #pragma once
 
-#include "core/cell.h"
-#include "core/compiled_limit.h"
-#include "core/step.h"
+#include <sluice/core/cell.h>
+#include <sluice/core/compiled_limit.h>
+#include <sluice/core/step.h>
 #include <sluice/decision.h>
 #include <sluice/limit.h>
 #include <sluice/time.h>

@@ -1,8 +1,8 @@
 #include "cli/load/generator.h"
 
-#include "base/int128.h"
 #include "base/random.h"
-#include "core/cell.h"
+#include <sluice/core/cell.h>
+#include <sluice/int128.h>
 
 #include <algorithm>
 #include <queue>

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "cli/load/timeline.h"
-#include "core/compiled_limit.h"
 #include "metrics/histogram.h"
+#include <sluice/core/compiled_limit.h>
 
 #include <cstdint>
 #include <functional>

@@ -5,7 +5,7 @@
 #include "cli/load/generator.h"
 #include "cli/load/timeline.h"
 #include "cli/terminal.h"
-#include "core/limit_text.h"
+#include <sluice/core/limit_text.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/replay/trace.h"
-#include "core/compiled_limit.h"
+#include <sluice/core/compiled_limit.h>
 #include <sluice/limit.h>
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include "base/duration.h"
 #include "base/rfc3339.h"
-#include "core/limit_text.h"
+#include <sluice/core/limit_text.h>
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #include "cli/replay/replayer.h"
 #include "cli/replay/trace.h"
 #include "cli/terminal.h"
-#include "core/limit_text.h"
+#include <sluice/core/limit_text.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/replay/trace.h"
-#include "core/cell.h"
+#include <sluice/core/cell.h>
 #include <sluice/decision.h>
 
 #include <queue>

@@ -9,9 +9,9 @@
 // Lines that begin with '#' are comments.
 #pragma once
 
-#include "base/diagnostic.h"
 #include "base/line_reader.h"
-#include "core/step.h"
+#include <sluice/core/step.h>
+#include <sluice/diagnostic.h>
 #include <sluice/time.h>
 
 #include <cstdint>

@@ -6,14 +6,14 @@
 // possible.
 #pragma once
 
-#include "base/diagnostic.h"
-#include "core/concurrency.h"
-#include "core/fixed_window.h"
-#include "core/gcra.h"
-#include "core/sliding_buckets.h"
-#include "core/sliding_counter.h"
-#include "core/sliding_log.h"
-#include "core/token_bucket.h"
+#include <sluice/core/concurrency.h>
+#include <sluice/core/fixed_window.h>
+#include <sluice/core/gcra.h>
+#include <sluice/core/sliding_buckets.h>
+#include <sluice/core/sliding_counter.h>
+#include <sluice/core/sliding_log.h>
+#include <sluice/core/token_bucket.h>
+#include <sluice/diagnostic.h>
 #include <sluice/limit.h>
 
 #include <cstdint>

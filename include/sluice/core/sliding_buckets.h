@@ -12,7 +12,7 @@
 // nothing.
 #pragma once
 
-#include "core/step.h"
+#include <sluice/core/step.h>
 
 #include <cstdint>
 #include <span>

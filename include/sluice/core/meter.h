@@ -18,8 +18,8 @@
 // and needs one word of state.
 #pragma once
 
-#include "base/int128.h"
-#include "core/step.h"
+#include <sluice/core/step.h>
+#include <sluice/int128.h>
 
 #include <algorithm>
 #include <cstdint>

@@ -20,8 +20,8 @@
 //    catch up.
 #pragma once
 
-#include "base/int128.h"
 #include <sluice/decision.h>
+#include <sluice/int128.h>
 #include <sluice/limit.h>
 #include <sluice/time.h>
 

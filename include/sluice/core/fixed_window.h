@@ -13,8 +13,8 @@
 // with refunds).
 #pragma once
 
-#include "core/calendar.h"
-#include "core/step.h"
+#include <sluice/core/calendar.h>
+#include <sluice/core/step.h>
 
 #include <cstdint>
 #include <memory>

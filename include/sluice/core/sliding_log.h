@@ -13,7 +13,7 @@
 // written by a peek or a refusal, so expired entries stay until the next admission drops them.
 #pragma once
 
-#include "core/step.h"
+#include <sluice/core/step.h>
 
 #include <cstdint>
 #include <span>

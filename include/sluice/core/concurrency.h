@@ -11,7 +11,7 @@
 // retry_after; reset_after says when the leases lapse if nobody renews them.
 #pragma once
 
-#include "core/step.h"
+#include <sluice/core/step.h>
 
 #include <cstdint>
 

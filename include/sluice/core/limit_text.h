@@ -1,7 +1,7 @@
 // Limits and options as text: `100/1s`, `1/90s`, `1000/month`, `20` (concurrency).
 #pragma once
 
-#include "base/diagnostic.h"
+#include <sluice/diagnostic.h>
 #include <sluice/limit.h>
 
 #include <string>

@@ -5,7 +5,7 @@
 // synchronised.
 #pragma once
 
-#include "core/compiled_limit.h"
+#include <sluice/core/compiled_limit.h>
 #include <sluice/time.h>
 
 #include <optional>

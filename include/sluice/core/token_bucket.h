@@ -13,8 +13,8 @@
 // Most admitted in any window of one period: burst + min(burst, amount).
 #pragma once
 
-#include "core/meter.h"
-#include "core/step.h"
+#include <sluice/core/meter.h>
+#include <sluice/core/step.h>
 
 #include <cstdint>
 

@@ -19,8 +19,8 @@
 // Most admitted in any window of one period, half open: burst + amount - 1.
 #pragma once
 
-#include "core/meter.h"
-#include "core/step.h"
+#include <sluice/core/meter.h>
+#include <sluice/core/step.h>
 
 #include <cstdint>
 

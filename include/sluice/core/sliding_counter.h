@@ -11,7 +11,7 @@
 // both counts move, in full, to the window that the clock now shows.
 #pragma once
 
-#include "core/step.h"
+#include <sluice/core/step.h>
 
 #include <cstdint>
 
