@@ -1,4 +1,5 @@
 #include <sluice/core/cell.h>
+#include <sluice/core/uniform.h>
 
 #include <algorithm>
 #include <utility>
@@ -12,8 +13,7 @@ Outcome keep(State& state, const Step<State>& step) noexcept {
   return {.decision = step.decision, .receipt = step.receipt};
 }
 
-// Kind<Limit> binds an algorithm's step functions to its storage. `same_grid` says whether two
-// limits can read each other's states.
+// Kind<Limit> binds an algorithm to its storage.
 template <class Limit>
 struct Kind;
 
@@ -42,7 +42,7 @@ struct Kind<GcraLimit> {
     stored.written = now.mono;
   }
 
-  static Outcome step(const GcraLimit& limit, Stored& stored, Now now, Cost cost) {
+  static Outcome decide(const GcraLimit& limit, Stored& stored, Now now, Cost cost) {
     const Step<GcraState> step = gcra_step(limit, seen(limit, stored, now), now.mono, cost);
     Outcome outcome{.decision = step.decision, .receipt = step.receipt};
     if (writes(cost, limit.meter.burst)) {
@@ -55,213 +55,90 @@ struct Kind<GcraLimit> {
     }
     return outcome;
   }
-  static Outcome charge(const GcraLimit& limit, Stored& stored, Now now, Cost cost) {
+  static Outcome force(const GcraLimit& limit, Stored& stored, Now now, Cost cost) {
     const Step<GcraState> step = gcra_charge(limit, seen(limit, stored, now), now.mono, cost);
     write(stored, step.state, now);
     return {.decision = step.decision, .receipt = step.receipt};
   }
-  static void refund(const GcraLimit& limit, Stored& stored, Now now, Receipt receipt,
-                     Cost amount) {
+  static void give_back(const GcraLimit& limit, Stored& stored, Now now, Receipt receipt,
+                        Cost amount) {
     write(stored, gcra_refund(limit, seen(limit, stored, now), now.mono, receipt, amount), now);
   }
-  static bool same_grid(const GcraLimit&, const GcraLimit&) noexcept { return true; }
-  static bool receipts_survive(const GcraLimit&, const GcraLimit&, OnChange) noexcept {
-    return false;  // ticks have another size
-  }
-  static void convert(const GcraLimit& from, const GcraLimit& to, Stored& stored, Now now,
-                      OnChange change) {
+  static void carry(const GcraLimit& from, const GcraLimit& to, Stored& stored, Now now,
+                    OnChange change) {
     write(stored, gcra_convert(from, to, seen(from, stored, now), now.mono, change), now);
   }
 };
 
-template <>
-struct Kind<IntervalLimit> {
-  using Stored = Cell::Interval;
+// States of a word or two.
+template <class Limit, class StoredState>
+struct SmallKind {
+  using Stored = StoredState;
 
-  static Outcome step(const IntervalLimit& limit, Stored& stored, Now now, Cost cost) {
-    return keep(stored.state, interval_step(limit, stored.state, now.wall(), cost));
+  static Outcome decide(const Limit& limit, Stored& stored, Now now, Cost cost) {
+    return keep(stored.state, step(limit, stored.state, now, cost));
   }
-  static Outcome charge(const IntervalLimit& limit, Stored& stored, Now now, Cost cost) {
-    return keep(stored.state, interval_charge(limit, stored.state, now.wall(), cost));
+  static Outcome force(const Limit& limit, Stored& stored, Now now, Cost cost) {
+    return keep(stored.state, charge(limit, stored.state, now, cost));
   }
-  static void refund(const IntervalLimit& limit, Stored& stored, Now now, Receipt receipt,
-                     Cost amount) {
-    stored.state = interval_refund(limit, stored.state, now.wall(), receipt, amount);
+  static void give_back(const Limit& limit, Stored& stored, Now now, Receipt receipt, Cost amount) {
+    stored.state = refund(limit, stored.state, now, receipt, amount);
   }
-  static bool same_grid(const IntervalLimit& from, const IntervalLimit& to) noexcept {
-    return from.period == to.period;
-  }
-  static bool receipts_survive(const IntervalLimit&, const IntervalLimit&, OnChange) noexcept {
-    return false;
-  }
-  static void convert(const IntervalLimit& from, const IntervalLimit& to, Stored& stored, Now now,
-                      OnChange change) {
-    stored.state = interval_convert(from, to, stored.state, now.wall(), change);
+  static void carry(const Limit& from, const Limit& to, Stored& stored, Now now, OnChange change) {
+    stored.state = convert(from, to, stored.state, now, change);
   }
 };
 
 template <>
-struct Kind<WindowLimit> {
-  using Stored = Cell::Window;
+struct Kind<IntervalLimit> : SmallKind<IntervalLimit, Cell::Interval> {};
+template <>
+struct Kind<WindowLimit> : SmallKind<WindowLimit, Cell::Window> {};
+template <>
+struct Kind<FirstRequestLimit> : SmallKind<FirstRequestLimit, Cell::FirstRequest> {};
+template <>
+struct Kind<CounterLimit> : SmallKind<CounterLimit, Cell::Counter> {};
+template <>
+struct Kind<ConcurrencyLimit> : SmallKind<ConcurrencyLimit, Cell::Concurrency> {};
 
-  static Outcome step(const WindowLimit& limit, Stored& stored, Now now, Cost cost) {
-    return keep(stored.state, fixed_window_step(limit, stored.state, now.wall(), cost));
+// The ring grows with use up to the amount, so that quiet keys stay small.
+LogView view(const LogLimit& limit, Cell::Log& stored) {
+  LogHeader& header = stored.header;
+  if (header.size == stored.ring.size() && header.size < limit.amount) {
+    std::rotate(stored.ring.begin(), stored.ring.begin() + header.first, stored.ring.end());
+    header.first = 0;
+    stored.ring.resize(std::min<std::size_t>(limit.amount, stored.ring.size() * 2 + 4));
   }
-  static Outcome charge(const WindowLimit& limit, Stored& stored, Now now, Cost cost) {
-    return keep(stored.state, fixed_window_charge(limit, stored.state, now.wall(), cost));
+  return {.header = &header, .ring = stored.ring};
+}
+
+BucketsView view(const BucketsLimit& limit, Cell::Buckets& stored) {
+  stored.counters.resize(static_cast<std::size_t>(limit.slices) + 1);
+  return {.header = &stored.header, .counters = stored.counters};
+}
+
+// States that change in place.
+template <class Limit, class StoredState>
+struct LargeKind {
+  using Stored = StoredState;
+
+  static Outcome decide(const Limit& limit, Stored& stored, Now now, Cost cost) {
+    return step(limit, view(limit, stored), now, cost);
   }
-  static void refund(const WindowLimit&, Stored& stored, Now, Receipt receipt, Cost amount) {
-    stored.state = window_refund(stored.state, receipt, amount);
+  static Outcome force(const Limit& limit, Stored& stored, Now now, Cost cost) {
+    return charge(limit, view(limit, stored), now, cost);
   }
-  static bool same_grid(const WindowLimit& from, const WindowLimit& to) noexcept {
-    if (!from.calendar || !to.calendar)
-      return from.calendar == to.calendar && from.period == to.period;
-    return *from.calendar == *to.calendar;
+  static void give_back(const Limit& limit, Stored& stored, Now now, Receipt receipt, Cost amount) {
+    refund(limit, view(limit, stored), now, receipt, amount);
   }
-  static bool receipts_survive(const WindowLimit&, const WindowLimit&, OnChange change) noexcept {
-    return change == OnChange::keep;
-  }
-  static void convert(const WindowLimit& from, const WindowLimit& to, Stored& stored, Now,
-                      OnChange change) {
-    stored.state = window_convert(from.amount, to.amount, stored.state, change);
+  static void carry(const Limit& from, const Limit& to, Stored& stored, Now now, OnChange change) {
+    convert(from, to, view(from, stored), now, change);
   }
 };
 
 template <>
-struct Kind<FirstRequestLimit> {
-  using Stored = Cell::FirstRequest;
-
-  static Outcome step(const FirstRequestLimit& limit, Stored& stored, Now now, Cost cost) {
-    return keep(stored.state, first_request_step(limit, stored.state, now.mono, cost));
-  }
-  static Outcome charge(const FirstRequestLimit& limit, Stored& stored, Now now, Cost cost) {
-    return keep(stored.state, first_request_charge(limit, stored.state, now.mono, cost));
-  }
-  static void refund(const FirstRequestLimit&, Stored& stored, Now, Receipt receipt, Cost amount) {
-    stored.state = window_refund(stored.state, receipt, amount);
-  }
-  static bool same_grid(const FirstRequestLimit& from, const FirstRequestLimit& to) noexcept {
-    return from.period == to.period;
-  }
-  static bool receipts_survive(const FirstRequestLimit&, const FirstRequestLimit&,
-                               OnChange change) noexcept {
-    return change == OnChange::keep;
-  }
-  static void convert(const FirstRequestLimit& from, const FirstRequestLimit& to, Stored& stored,
-                      Now, OnChange change) {
-    stored.state = window_convert(from.amount, to.amount, stored.state, change);
-  }
-};
-
+struct Kind<LogLimit> : LargeKind<LogLimit, Cell::Log> {};
 template <>
-struct Kind<LogLimit> {
-  using Stored = Cell::Log;
-
-  // The ring grows with use up to the amount, so that quiet keys stay small.
-  static LogView view(const LogLimit& limit, Stored& stored) {
-    LogHeader& header = stored.header;
-    if (header.size == stored.ring.size() && header.size < limit.amount) {
-      std::rotate(stored.ring.begin(), stored.ring.begin() + header.first, stored.ring.end());
-      header.first = 0;
-      stored.ring.resize(std::min<std::size_t>(limit.amount, stored.ring.size() * 2 + 4));
-    }
-    return {.header = &header, .ring = stored.ring};
-  }
-  static Outcome step(const LogLimit& limit, Stored& stored, Now now, Cost cost) {
-    return sliding_log_step(limit, view(limit, stored), now.mono, cost);
-  }
-  static Outcome charge(const LogLimit& limit, Stored& stored, Now now, Cost cost) {
-    return sliding_log_charge(limit, view(limit, stored), now.mono, cost);
-  }
-  static void refund(const LogLimit& limit, Stored& stored, Now, Receipt receipt, Cost amount) {
-    sliding_log_refund(view(limit, stored), receipt, amount);
-  }
-  static bool same_grid(const LogLimit& from, const LogLimit& to) noexcept {
-    return from.period == to.period;
-  }
-  static bool receipts_survive(const LogLimit& from, const LogLimit& to, OnChange change) noexcept {
-    return change == OnChange::keep && from.amount <= to.amount;
-  }
-  static void convert(const LogLimit& from, const LogLimit& to, Stored& stored, Now now,
-                      OnChange change) {
-    sliding_log_convert(from, to, view(from, stored), now.mono, change);
-  }
-};
-
-template <>
-struct Kind<CounterLimit> {
-  using Stored = Cell::Counter;
-
-  static Outcome step(const CounterLimit& limit, Stored& stored, Now now, Cost cost) {
-    return keep(stored.state, sliding_counter_step(limit, stored.state, now.wall(), cost));
-  }
-  static Outcome charge(const CounterLimit& limit, Stored& stored, Now now, Cost cost) {
-    return keep(stored.state, sliding_counter_charge(limit, stored.state, now.wall(), cost));
-  }
-  static void refund(const CounterLimit&, Stored& stored, Now, Receipt receipt, Cost amount) {
-    stored.state = sliding_counter_refund(stored.state, receipt, amount);
-  }
-  static bool same_grid(const CounterLimit& from, const CounterLimit& to) noexcept {
-    return from.period == to.period;
-  }
-  static bool receipts_survive(const CounterLimit&, const CounterLimit&, OnChange change) noexcept {
-    return change == OnChange::keep;
-  }
-  static void convert(const CounterLimit& from, const CounterLimit& to, Stored& stored, Now now,
-                      OnChange change) {
-    stored.state = sliding_counter_convert(from, to, stored.state, now.wall(), change);
-  }
-};
-
-template <>
-struct Kind<BucketsLimit> {
-  using Stored = Cell::Buckets;
-
-  static BucketsView view(const BucketsLimit& limit, Stored& stored) {
-    stored.counters.resize(static_cast<std::size_t>(limit.slices) + 1);
-    return {.header = &stored.header, .counters = stored.counters};
-  }
-  static Outcome step(const BucketsLimit& limit, Stored& stored, Now now, Cost cost) {
-    return sliding_buckets_step(limit, view(limit, stored), now.wall(), cost);
-  }
-  static Outcome charge(const BucketsLimit& limit, Stored& stored, Now now, Cost cost) {
-    return sliding_buckets_charge(limit, view(limit, stored), now.wall(), cost);
-  }
-  static void refund(const BucketsLimit& limit, Stored& stored, Now, Receipt receipt, Cost amount) {
-    sliding_buckets_refund(view(limit, stored), receipt, amount);
-  }
-  static bool same_grid(const BucketsLimit& from, const BucketsLimit& to) noexcept {
-    return from.width == to.width && from.slices == to.slices;
-  }
-  static bool receipts_survive(const BucketsLimit&, const BucketsLimit&, OnChange change) noexcept {
-    return change == OnChange::keep;
-  }
-  static void convert(const BucketsLimit& from, const BucketsLimit& to, Stored& stored, Now now,
-                      OnChange change) {
-    sliding_buckets_convert(from, to, view(from, stored), now.wall(), change);
-  }
-};
-
-template <>
-struct Kind<ConcurrencyLimit> {
-  using Stored = Cell::Concurrency;
-
-  static Outcome step(const ConcurrencyLimit& limit, Stored& stored, Now now, Cost cost) {
-    return keep(stored.state, concurrency_step(limit, stored.state, now.mono, cost));
-  }
-  static Outcome charge(const ConcurrencyLimit& limit, Stored& stored, Now now, Cost cost) {
-    return keep(stored.state, concurrency_charge(limit, stored.state, now.mono, cost));
-  }
-  static void refund(const ConcurrencyLimit& limit, Stored& stored, Now now, Receipt receipt,
-                     Cost amount) {
-    stored.state = concurrency_release(limit, stored.state, now.mono, receipt, amount);
-  }
-  static bool same_grid(const ConcurrencyLimit&, const ConcurrencyLimit&) noexcept { return true; }
-  static bool receipts_survive(const ConcurrencyLimit& from, const ConcurrencyLimit& to,
-                               OnChange) noexcept {
-    return from.ttl == to.ttl;
-  }
-};
+struct Kind<BucketsLimit> : LargeKind<BucketsLimit, Cell::Buckets> {};
 
 template <class Limit>
 using StoredFor = typename Kind<Limit>::Stored;
@@ -282,7 +159,7 @@ Outcome Cell::stamped(Outcome outcome) const noexcept {
 Outcome Cell::decide(const CompiledLimit& limit, Now now, Cost cost) {
   return stamped(std::visit(
       [&]<class Limit>(const Limit& of) {
-        return Kind<Limit>::step(of, stored<StoredFor<Limit>>(), now, cost);
+        return Kind<Limit>::decide(of, stored<StoredFor<Limit>>(), now, cost);
       },
       limit));
 }
@@ -290,7 +167,7 @@ Outcome Cell::decide(const CompiledLimit& limit, Now now, Cost cost) {
 Outcome Cell::charge(const CompiledLimit& limit, Now now, Cost cost) {
   return stamped(std::visit(
       [&]<class Limit>(const Limit& of) {
-        return Kind<Limit>::charge(of, stored<StoredFor<Limit>>(), now, cost);
+        return Kind<Limit>::force(of, stored<StoredFor<Limit>>(), now, cost);
       },
       limit));
 }
@@ -325,7 +202,7 @@ void Cell::refund(const CompiledLimit& limit, Now now, Receipt receipt, Cost amo
   if (current.cost == 0) return;
   std::visit(
       [&]<class Limit>(const Limit& of) {
-        Kind<Limit>::refund(of, stored<StoredFor<Limit>>(), now, current, amount);
+        Kind<Limit>::give_back(of, stored<StoredFor<Limit>>(), now, current, amount);
       },
       limit);
 }
@@ -342,12 +219,12 @@ void Cell::convert(const CompiledLimit& from, const CompiledLimit& to, Now now, 
   const bool carried = std::visit(
       [&]<class From, class To>(const From& old_limit, const To& new_limit) {
         if constexpr (std::is_same_v<From, To>) {
-          if (!Kind<To>::same_grid(old_limit, new_limit)) return false;
-          const bool survive = Kind<To>::receipts_survive(old_limit, new_limit, change);
+          if (!same_grid(old_limit, new_limit)) return false;
+          const bool survive = receipts_survive(old_limit, new_limit, change);
           if constexpr (std::is_same_v<To, ConcurrencyLimit>) {
             if (!survive) carry_leases(old_limit, new_limit, now);
           } else {
-            Kind<To>::convert(old_limit, new_limit, stored<StoredFor<To>>(), now, change);
+            Kind<To>::carry(old_limit, new_limit, stored<StoredFor<To>>(), now, change);
           }
           if (!survive) ++edition_;
           return true;

@@ -1,0 +1,87 @@
+// Sixteen bytes, read and exchanged at once.
+//
+// A slot of the counter table is a key word and a state word that must change together, so the
+// table rests on a 16-byte compare-and-swap. Compilers turn std::atomic of this size into calls of
+// a library that may lock; this is one instruction instead:
+//
+//   x86-64   lock cmpxchg16b. Plain 16-byte loads are atomic on CPUs with AVX; others read with the
+//            exchange, too.
+//   others   the compiler's own 16-byte exchange, and -DSLUICE_ATOMIC16_FALLBACK forces that here.
+//
+// Orders. A pair is self-contained: nobody reaches other memory through it, so nothing stronger
+// than relaxed is needed. Threads that must agree on several pairs (insertion) rely on the exchange
+// being a full barrier, which the x86 instruction is and the fallback asks for.
+#pragma once
+
+#include <sluice/int128.h>
+
+#include <cstdint>
+
+#if defined(__x86_64__) && !defined(SLUICE_ATOMIC16_FALLBACK) && !defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SLUICE_ATOMIC16_BUILTIN 1  // the sanitizer only understands the builtins
+#endif
+#endif
+#else
+#define SLUICE_ATOMIC16_BUILTIN 1
+#endif
+
+namespace sluice::store {
+
+struct alignas(16) Pair {
+  std::uint64_t key = 0;
+  std::uint64_t state = 0;
+
+  friend constexpr bool operator==(const Pair&, const Pair&) = default;
+};
+
+#ifdef SLUICE_ATOMIC16_BUILTIN
+
+[[nodiscard]] inline Uint128 as_number(Pair pair) noexcept {
+  return Uint128{pair.state} << 64U | pair.key;
+}
+
+[[nodiscard]] inline Pair load16(Pair* at) noexcept {
+  const Uint128 both = __atomic_load_n(reinterpret_cast<Uint128*>(at), __ATOMIC_SEQ_CST);
+  return {.key = static_cast<std::uint64_t>(both),
+          .state = static_cast<std::uint64_t>(both >> 64U)};
+}
+
+[[nodiscard]] inline bool exchange16(Pair* at, Pair expected, Pair desired) noexcept {
+  Uint128 before = as_number(expected);
+  return __atomic_compare_exchange_n(reinterpret_cast<Uint128*>(at), &before, as_number(desired),
+                                     false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+#else
+
+[[nodiscard]] inline bool exchange16(Pair* at, Pair expected, Pair desired) noexcept {
+  bool exchanged = false;
+  asm volatile("lock cmpxchg16b %1"
+               : "=@ccz"(exchanged), "+m"(*at), "+a"(expected.key), "+d"(expected.state)
+               : "b"(desired.key), "c"(desired.state)
+               : "memory");
+  return exchanged;
+}
+
+// Vendors promise it for every CPU that has AVX, whichever encoding the load uses.
+inline const bool kLoadsAreAtomic = __builtin_cpu_supports("avx") != 0;
+
+[[nodiscard]] inline Pair load16(Pair* at) noexcept {
+  Pair pair;
+  if (kLoadsAreAtomic) [[likely]] {
+    asm volatile("movdqa %1, %%xmm0\n\tmovdqa %%xmm0, %0" : "=m"(pair) : "m"(*at) : "xmm0");
+    return pair;
+  }
+  // Exchanging a pair with itself reads it, whether or not it is the one expected.
+  asm volatile("lock cmpxchg16b %0"
+               : "+m"(*at), "+a"(pair.key), "+d"(pair.state)
+               : "b"(pair.key), "c"(pair.state)
+               : "cc", "memory");
+  return pair;
+}
+
+#endif
+
+}  // namespace sluice::store

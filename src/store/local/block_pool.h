@@ -1,0 +1,274 @@
+// Blocks: room for states that do not fit into a slot's word.
+//
+// A slot then holds a handle, the block's place and version. A block is never changed while a slot
+// refers to it: a decision writes the new state into another block and exchanges the slot's handle,
+// so the slot's one exchange commits states of any size, and a process that is killed leaves the
+// old state or the new one. Readers copy a block and look at the slot again: as long as it holds
+// the same handle, what they copied is one whole state.
+//
+// Each block opens with a pair that is only changed by exchanges:
+//
+//     free               anybody may take it
+//     held by a process  it is being written, or was when the process died
+//     linked to a slot   in use if that slot still holds its handle; else left over, and as good as
+//     free
+//
+// and a version that counts the changes. There is no list of free blocks that a killed process
+// could break. Whoever needs a block looks at the one it freed last, then at a few others in turn;
+// blocks linked to slots that have moved on, or have expired, are found that way. What a killed
+// process held is set free by recover().
+//
+// Sizes are powers of two from 64 bytes on, and one for the largest log. Memory is handed to a size
+// in slabs, and stays with it until nobody uses the mapping.
+//
+// Thread-safe, between processes too. No call allocates or waits.
+#pragma once
+
+#include "store/local/atomic16.h"
+#include "store/local/stored_limit.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace sluice::store {
+
+// Where a block is, and which of its lives: what a slot holds.
+struct Handle {
+  std::uint32_t place = 0;  // in units of kBlockBytesMin
+  std::uint32_t version = 0;
+
+  [[nodiscard]] static constexpr Handle from(std::uint64_t word) noexcept {
+    return {.place = static_cast<std::uint32_t>(word >> 32U),
+            .version = static_cast<std::uint32_t>(word)};
+  }
+  [[nodiscard]] constexpr std::uint64_t word() const noexcept {
+    return std::uint64_t{place} << 32U | version;
+  }
+  friend constexpr bool operator==(const Handle&, const Handle&) = default;
+};
+
+// A block's content beside the state, so that nobody has to read a long log to learn whether it is
+// still needed.
+struct Summary {
+  std::int64_t expires = 0;  // on the limit's time base
+  std::uint32_t used = 0;    // when it was written; by now it may be less
+};
+
+// A process that uses the mapping; generations tell it from those that used its number before.
+struct Participant {
+  std::uint32_t number = 0;
+  std::uint32_t generation = 1;
+
+  friend constexpr bool operator==(const Participant&, const Participant&) = default;
+};
+
+class BlockPool {
+ public:
+  static constexpr std::size_t kBlockBytesMin = 64;
+  static constexpr std::size_t kBlockBytesMax = (32 + 8 * kStateWordsMax + 63) / 64 * 64;
+  static constexpr std::size_t kSlabBytes = 4 * kBlockBytesMax;
+  static constexpr std::size_t kSizes = 11;
+
+  // Shared by all processes; all zeros to begin with.
+  struct Slabs {
+    std::span<std::byte> memory;     // a multiple of kSlabBytes
+    std::span<std::uint32_t> sizes;  // per slab: its blocks' size plus one, 0 while unused
+    std::uint32_t* used;             // slabs handed out
+  };
+
+  BlockPool(Slabs slabs, Participant self) noexcept : slabs_(slabs), self_(self) {}
+
+  // A block that is being written.
+  struct Draft {
+    std::uint32_t place = 0;
+    std::uint64_t version = 0;  // while held
+
+    [[nodiscard]] Handle handle() const noexcept {
+      return {.place = place, .version = static_cast<std::uint32_t>(version + 1)};
+    }
+  };
+
+  // What became of a block that some slot was linked to.
+  enum class Tenant : std::uint8_t { stays, gone };
+
+  // Takes a block for a state of so many words. `ask(slot, handle, may_evict)` says whether the
+  // tenant of a block that was found stays; it may clear a slot whose state has expired, and, when
+  // `may_evict` says that all else failed, one in little debt.
+  template <class Ask>
+  [[nodiscard]] std::optional<Draft> take(std::size_t words, Ask&& ask) noexcept {
+    const std::size_t size = size_for(words);
+    if (auto draft = try_take(last_freed(size), size, ask, false)) return draft;
+    for (int i = 0; i < kQuickProbes; ++i) {
+      if (auto draft = try_take(next_in_turn(size), size, ask, false)) return draft;
+    }
+    if (auto draft = take_from_new_slab(size)) return draft;
+    for (int i = 0; i < kProbes; ++i) {
+      if (auto draft = try_take(next_in_turn(size), size, ask, i >= kProbes / 2)) return draft;
+    }
+    return take_over_slab(size, ask);
+  }
+
+  void write(const Draft& draft, const StateBuffer& state, Summary summary) noexcept;
+  void link(const Draft& draft, std::uint32_t slot) noexcept;  // once the slot holds its handle
+  void abandon(const Draft& draft) noexcept;                   // the slot went to somebody else
+  void release(Handle handle, std::uint32_t slot) noexcept;    // the slot has moved on
+
+  // Copies what may be torn; good if the slot holds the same handle afterwards. False for a handle
+  // that no slot can have written.
+  [[nodiscard]] bool read(Handle handle, StateBuffer& state) const noexcept;
+  [[nodiscard]] std::optional<Summary> summary(Handle handle) const noexcept;
+
+  // After a process died: the handles that the blocks it held would have had. Whoever asked looks
+  // through all slots and says which slot holds one; nobody can link such a block any more.
+  template <class IsAlive>
+  [[nodiscard]] std::vector<Handle> left_behind(IsAlive&& is_alive) const {
+    std::vector<Handle> handles;
+    for_each_block([&](std::uint32_t place) {
+      const Pair head = load16(header(place));
+      if (kind(head) != Kind::held || is_alive(holder(head))) return;
+      handles.push_back({.place = place, .version = static_cast<std::uint32_t>(head.state + 1)});
+    });
+    return handles;
+  }
+  void settle(Handle handle, std::optional<std::uint32_t> slot) noexcept;
+
+  // Slabs without tenants become unused; only while nobody else uses the mapping.
+  template <class IsLinked>
+  void compact(IsLinked&& is_linked) noexcept {
+    for (std::uint32_t slab = 0; slab < std::min<std::size_t>(*slabs_.used, slabs_.sizes.size());
+         ++slab) {
+      bool empty = true;
+      for_each_block_of(slab, [&](std::uint32_t place) {
+        const Pair head = load16(header(place));
+        const Handle handle{.place = place, .version = static_cast<std::uint32_t>(head.state)};
+        if (kind(head) == Kind::linked && is_linked(slot_of(head), handle)) empty = false;
+      });
+      if (empty) wipe(slab);
+    }
+    *slabs_.used = 0;
+  }
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return slabs_.memory.size(); }
+  [[nodiscard]] std::size_t bytes_handed_out() const noexcept;
+
+ private:
+  static constexpr int kQuickProbes = 6;
+  static constexpr int kProbes = 256;
+  static constexpr std::uint32_t kTakeoverEvery = 16;
+  static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+  static constexpr std::size_t kUnitsPerSlab = kSlabBytes / kBlockBytesMin;
+
+  enum class Kind : std::uint8_t { free, held, linked };
+
+  // Pair::key is the kind, and the slot or the holder; Pair::state is the version.
+  [[nodiscard]] static Kind kind(Pair head) noexcept { return static_cast<Kind>(head.key & 3U); }
+  [[nodiscard]] static Pair free_block(std::uint64_t version) noexcept {
+    return {.key = static_cast<std::uint64_t>(Kind::free), .state = version};
+  }
+  [[nodiscard]] static Pair linked(std::uint32_t slot, std::uint64_t version) noexcept {
+    return {.key = static_cast<std::uint64_t>(Kind::linked) | std::uint64_t{slot} << 32U,
+            .state = version};
+  }
+  [[nodiscard]] static Pair held(Participant by, std::uint64_t version) noexcept {
+    return {.key = static_cast<std::uint64_t>(Kind::held) | std::uint64_t{by.number} << 2U |
+                   std::uint64_t{by.generation} << 32U,
+            .state = version};
+  }
+  [[nodiscard]] static std::uint32_t slot_of(Pair head) noexcept {
+    return static_cast<std::uint32_t>(head.key >> 32U);
+  }
+  [[nodiscard]] static Participant holder(Pair head) noexcept {
+    return {.number = static_cast<std::uint32_t>(head.key) >> 2U,
+            .generation = static_cast<std::uint32_t>(head.key >> 32U)};
+  }
+
+  template <class Ask>
+  [[nodiscard]] std::optional<Draft> try_take(std::uint32_t place, std::size_t size, Ask& ask,
+                                              bool may_evict) noexcept {
+    if (place == kNowhere || size_at(place) != size) return std::nullopt;
+    const Pair head = load16(header(place));
+    if (kind(head) == Kind::held) return std::nullopt;
+    const Handle handle{.place = place, .version = static_cast<std::uint32_t>(head.state)};
+    if (kind(head) == Kind::linked && ask(slot_of(head), handle, may_evict) == Tenant::stays) {
+      return std::nullopt;
+    }
+    return hold(place, head);
+  }
+
+  template <class Visit>
+  void for_each_block_of(std::uint32_t slab, Visit&& visit) const noexcept {
+    const std::uint32_t size = size_of_slab(slab);
+    if (size == 0) return;
+    const auto units = static_cast<std::uint32_t>(block_bytes(size - 1) / kBlockBytesMin);
+    const auto first = static_cast<std::uint32_t>(slab * kUnitsPerSlab);
+    for (std::uint32_t unit = 0; unit + units <= kUnitsPerSlab; unit += units) visit(first + unit);
+  }
+  template <class Visit>
+  void for_each_block(Visit&& visit) const noexcept {
+    for (std::uint32_t slab = 0; slab < slabs_.sizes.size(); ++slab) {
+      for_each_block_of(slab, visit);
+    }
+  }
+
+  // Now and then, one slab of another size is looked at; if all its tenants have gone, it is ours.
+  // While we hold all of its blocks nobody else touches it.
+  template <class Ask>
+  [[nodiscard]] std::optional<Draft> take_over_slab(std::size_t size, Ask& ask) noexcept {
+    const std::uint32_t turn = takeovers_.fetch_add(1, std::memory_order_relaxed);
+    if (turn % kTakeoverEvery != 0) return std::nullopt;
+    const auto slab = static_cast<std::uint32_t>(turn / kTakeoverEvery % slabs_.sizes.size());
+    const std::uint32_t before = size_of_slab(slab);
+    if (before == 0 || before == size + 1) return std::nullopt;
+    std::uint32_t held = 0;
+    std::uint64_t version = 0;
+    bool ours = true;
+    for_each_block_of(slab, [&](std::uint32_t place) {
+      if (!ours) return;
+      const auto draft = try_take(place, before - 1, ask, false);
+      ours = draft.has_value();
+      if (!ours) return;
+      ++held;
+      version = std::max(version, draft->version);
+    });
+    if (!ours) {
+      for_each_block_of(slab, [&](std::uint32_t place) {
+        if (held == 0) return;
+        --held;
+        abandon({.place = place, .version = load16(header(place)).state});
+      });
+      return std::nullopt;
+    }
+    return reshape(slab, size, version);
+  }
+
+  [[nodiscard]] static std::size_t size_for(std::size_t words) noexcept;
+  [[nodiscard]] static std::size_t block_bytes(std::size_t size) noexcept;
+  [[nodiscard]] static std::size_t words_in(std::size_t size) noexcept;
+
+  [[nodiscard]] std::uint32_t size_of_slab(std::size_t slab) const noexcept;
+  [[nodiscard]] std::size_t size_at(std::uint32_t place) const noexcept;  // kSizes: no block there
+  [[nodiscard]] Pair* header(std::uint32_t place) const noexcept;
+  [[nodiscard]] std::uint64_t* words(std::uint32_t place) const noexcept;
+
+  [[nodiscard]] std::optional<Draft> hold(std::uint32_t place, Pair head) noexcept;
+  [[nodiscard]] std::optional<Draft> take_from_new_slab(std::size_t size) noexcept;
+  [[nodiscard]] std::uint32_t last_freed(std::size_t size) const noexcept;
+  [[nodiscard]] std::uint32_t next_in_turn(std::size_t size) noexcept;
+  void remember_freed(std::uint32_t place) const noexcept;
+  void wipe(std::uint32_t slab) noexcept;
+  [[nodiscard]] std::optional<Draft> reshape(std::uint32_t slab, std::size_t size,
+                                             std::uint64_t version) noexcept;
+
+  Slabs slabs_;
+  Participant self_;
+  std::array<std::atomic<std::uint64_t>, kSizes> turns_{};  // where each size is looked through
+  std::atomic<std::uint32_t> takeovers_{0};
+};
+
+}  // namespace sluice::store

@@ -1,0 +1,257 @@
+#include "store/local/limit_registry.h"
+
+#include "base/digest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace sluice::store {
+namespace {
+
+enum Flag : std::uint8_t {
+  kCountDenied = 1,
+  kHasBurst = 2,
+  kHasGranularity = 4,
+  kHasQueue = 8,
+  kHasTtl = 16,
+  kHasZone = 32,
+};
+
+constexpr std::size_t kMeaning = offsetof(LimitRecord, amount);  // what comes before is bookkeeping
+
+// A record's bytes from there on: equal for equal limits.
+std::string text_of(const LimitRecord& record) {
+  return {reinterpret_cast<const char*>(&record) + kMeaning, sizeof record - kMeaning};
+}
+
+std::uint64_t checksum_of(const LimitRecord& record) {
+  SipHash13 hash{{}};
+  hash.append(text_of(record));
+  return hash.finish().low | 1U;  // 0 is a free record
+}
+
+template <class Enum>
+std::uint8_t optional_number(const std::optional<Enum>& value) noexcept {
+  return value ? static_cast<std::uint8_t>(static_cast<std::uint8_t>(*value) + 1) : 0;
+}
+
+template <class Enum>
+std::optional<Enum> optional_enum(std::uint8_t number) noexcept {
+  if (number == 0) return std::nullopt;
+  return static_cast<Enum>(number - 1);
+}
+
+LimitRecord record_of(const Limit& limit) noexcept {
+  LimitRecord record{.amount = limit.amount,
+                     .period = limit.period.count(),
+                     .burst = limit.burst.value_or(0),
+                     .granularity = limit.granularity.value_or(Nanos{0}).count(),
+                     .queue = limit.queue.value_or(Nanos{0}).count(),
+                     .ttl = limit.ttl.value_or(Nanos{0}).count(),
+                     .algorithm = static_cast<std::uint8_t>(limit.algorithm),
+                     .refill = optional_number(limit.refill),
+                     .align = optional_number(limit.align),
+                     .unit = optional_number(limit.unit)};
+  unsigned flags = 0;
+  if (limit.count_denied) flags |= kCountDenied;
+  if (limit.burst) flags |= kHasBurst;
+  if (limit.granularity) flags |= kHasGranularity;
+  if (limit.queue) flags |= kHasQueue;
+  if (limit.ttl) flags |= kHasTtl;
+  if (limit.zone) flags |= kHasZone;
+  record.flags = static_cast<std::uint8_t>(flags);
+  const std::string zone = limit.zone.value_or("");
+  std::copy_n(zone.begin(), std::min(zone.size(), record.zone.size() - 1), record.zone.begin());
+  record.checksum = checksum_of(record);
+  return record;
+}
+
+Limit limit_of(const LimitRecord& record) {
+  Limit limit{.algorithm = static_cast<Algorithm>(record.algorithm),
+              .amount = record.amount,
+              .period = Nanos{record.period},
+              .refill = optional_enum<Refill>(record.refill),
+              .align = optional_enum<Align>(record.align),
+              .unit = optional_enum<CalendarUnit>(record.unit),
+              .count_denied = (record.flags & kCountDenied) != 0};
+  if ((record.flags & kHasBurst) != 0) limit.burst = record.burst;
+  if ((record.flags & kHasGranularity) != 0) limit.granularity = Nanos{record.granularity};
+  if ((record.flags & kHasQueue) != 0) limit.queue = Nanos{record.queue};
+  if ((record.flags & kHasTtl) != 0) limit.ttl = Nanos{record.ttl};
+  if ((record.flags & kHasZone) != 0) limit.zone = record.zone.data();
+  return limit;
+}
+
+std::uint64_t checksum_in(const LimitRecord& record) noexcept {
+  return std::atomic_ref<const std::uint64_t>{record.checksum}.load(std::memory_order_acquire);
+}
+
+std::int64_t seconds_of(WallTime now) noexcept {
+  return std::chrono::floor<std::chrono::seconds>(now.time_since_epoch()).count();
+}
+
+void stamp(LimitRecord& record, WallTime now) noexcept {
+  std::atomic_ref{record.used}.store(seconds_of(now), std::memory_order_relaxed);
+}
+
+Nanos unused_for(const LimitRecord& record, WallTime now) noexcept {
+  const std::atomic_ref<const std::int64_t> used{record.used};
+  return std::chrono::seconds{seconds_of(now) - used.load(std::memory_order_relaxed)};
+}
+
+}  // namespace
+
+LimitRegistry::LimitRegistry(const Mapping& mapping)
+    : mapping_(mapping),
+      owned_(mapping.limits().size()),
+      users_(mapping.limits().size()),
+      published_(std::make_unique<std::atomic<const StoredLimit*>[]>(mapping.limits().size())) {
+  fast_ = {published_.get(), mapping.limits().size()};
+}
+
+LimitRegistry::~LimitRegistry() = default;
+
+Parsed<std::unique_ptr<LimitRegistry>> LimitRegistry::open(const Mapping& mapping) {
+  std::unique_ptr<LimitRegistry> registry{new LimitRegistry{mapping}};
+  const Mapping::LimitsLock lock{mapping};
+  for (LimitNumber number = 0; number < mapping.limits().size(); ++number) {
+    const LimitRecord& record = mapping.limits()[number];
+    if (checksum_in(record) == 0) continue;
+    if (checksum_in(record) != checksum_of(record) || registry->adopt(number) == nullptr) {
+      return mistake(fmt::format("state file '{}': limit {} is damaged", mapping.file(), number),
+                     "give another path, or allow the state to start fresh, which forgets all "
+                     "counts");
+    }
+  }
+  return registry;
+}
+
+// Makes a record's limit known here. Requires mutex_, or that nobody else is there yet.
+const StoredLimit* LimitRegistry::adopt(LimitNumber number) const {
+  const LimitRecord& record = mapping_.limits()[number];
+  if (checksum_in(record) == 0 || checksum_in(record) != checksum_of(record)) return nullptr;
+  Parsed<StoredLimit> limit = StoredLimit::from(limit_of(record));
+  if (!limit) return nullptr;
+  owned_[number] = std::make_unique<const StoredLimit>(*std::move(limit));
+  published_[number].store(owned_[number].get(), std::memory_order_release);
+  return owned_[number].get();
+}
+
+// A number that another process added: its first use here compiles the limit.
+const StoredLimit* LimitRegistry::find_slow(LimitNumber number) const noexcept {
+  if (number >= mapping_.limits().size()) return nullptr;
+  const std::lock_guard guard{mutex_};
+  if (owned_[number]) return owned_[number].get();
+  return adopt(number);
+}
+
+// A limit that was used here a short while ago; nobody can have taken its number away since.
+std::optional<LimitNumber> LimitRegistry::recently_used(const std::string& text,
+                                                        WallTime now) const {
+  const auto found = numbers_.find(text);
+  if (found == numbers_.end()) return std::nullopt;
+  const LimitRecord& record = mapping_.limits()[found->second];
+  const bool recent = unused_for(record, now) < kGrace / 2;
+  return recent && text_of(record) == text ? std::optional{found->second} : std::nullopt;
+}
+
+std::optional<LimitNumber> LimitRegistry::recorded(const std::string& text) const {
+  for (LimitNumber number = 0; number < mapping_.limits().size(); ++number) {
+    const LimitRecord& record = mapping_.limits()[number];
+    if (checksum_in(record) != 0 && text_of(record) == text) return number;
+  }
+  return std::nullopt;
+}
+
+std::optional<LimitNumber> LimitRegistry::free_number() const noexcept {
+  for (LimitNumber number = 0; number < mapping_.limits().size(); ++number) {
+    if (checksum_in(mapping_.limits()[number]) == 0) return number;
+  }
+  return std::nullopt;
+}
+
+Parsed<LimitNumber> LimitRegistry::use(const Limit& limit, WallTime now,
+                                       const ClearSlots& clear_slots) {
+  Parsed<StoredLimit> compiled = StoredLimit::from(limit);
+  if (!compiled) return tl::unexpected(std::move(compiled.error()));
+  LimitRecord record = record_of(limit);
+  if (limit.zone && limit.zone->size() >= record.zone.size()) {
+    return mistake(fmt::format("the time zone '{}' has too long a name", *limit.zone),
+                   fmt::format("use at most {} characters", record.zone.size() - 1));
+  }
+  const std::lock_guard guard{mutex_};
+  const std::string text = text_of(record);
+  std::optional<LimitNumber> number = recently_used(text, now);
+  if (!number) {
+    const Mapping::LimitsLock lock{mapping_};
+    number = recorded(text);
+    if (!number) number = add(record, now, clear_slots);
+    if (!number) {
+      return mistake(fmt::format("{} different limits are in use already", users_.size()),
+                     "configure more memory, or use fewer different limits");
+    }
+    stamp(mapping_.limits()[*number], now);
+  }
+  if (!owned_[*number]) (void)adopt(*number);
+  numbers_[text] = *number;
+  ++users_[*number];
+  return *number;
+}
+
+// Requires the lock on the mapping's limits.
+std::optional<LimitNumber> LimitRegistry::add(LimitRecord record, WallTime now,
+                                              const ClearSlots& clear_slots) {
+  std::optional<LimitNumber> number = free_number();
+  if (!number) {
+    reclaim(now, clear_slots);
+    number = free_number();
+  }
+  if (!number) return std::nullopt;
+  LimitRecord& place = mapping_.limits()[*number];
+  const std::uint64_t checksum = std::exchange(record.checksum, 0);
+  place = record;
+  std::atomic_ref{place.checksum}.store(checksum, std::memory_order_release);  // now it is there
+  return number;
+}
+
+void LimitRegistry::stop_using(LimitNumber number) noexcept {
+  const std::lock_guard guard{mutex_};
+  if (number < users_.size() && users_[number] > 0) --users_[number];
+}
+
+void LimitRegistry::touch(WallTime now) noexcept {
+  const std::lock_guard guard{mutex_};
+  for (LimitNumber number = 0; number < users_.size(); ++number) {
+    if (users_[number] > 0) stamp(mapping_.limits()[number], now);
+  }
+}
+
+void LimitRegistry::reclaim(WallTime now, const ClearSlots& clear_slots) {
+  std::vector<bool> dropped(users_.size());
+  for (LimitNumber number = 0; number < users_.size(); ++number) {
+    const StoredLimit* const limit = owned_[number] ? owned_[number].get() : adopt(number);
+    const Nanos keep = (limit != nullptr ? limit->drain() : core::kDrainMax) + kGrace;
+    dropped[number] = users_[number] == 0 && unused_for(mapping_.limits()[number], now) > keep;
+  }
+  if (std::find(dropped.begin(), dropped.end(), true) == dropped.end()) return;
+  clear_slots(
+      [&dropped](LimitNumber number) { return number < dropped.size() && dropped[number]; });
+  for (LimitNumber number = 0; number < users_.size(); ++number) {
+    if (!dropped[number]) continue;
+    numbers_.erase(text_of(mapping_.limits()[number]));
+    std::atomic_ref{mapping_.limits()[number].checksum}.store(0, std::memory_order_release);
+    published_[number].store(nullptr, std::memory_order_release);
+    owned_[number].reset();
+  }
+}
+
+std::size_t LimitRegistry::size() const noexcept {
+  const auto limits = mapping_.limits();
+  return static_cast<std::size_t>(std::count_if(
+      limits.begin(), limits.end(), [](const LimitRecord& one) { return checksum_in(one) != 0; }));
+}
+
+}  // namespace sluice::store

@@ -1,0 +1,79 @@
+// Limits by number.
+//
+// A slot has room for a number, not for a limit, so each distinct limit gets one, in a table of the
+// mapping that all processes share. Two rules with the same numbers in them share one, and so do
+// limits that arrive with requests.
+//
+// A number is given to another limit only when no state can refer to it any more: nobody here has
+// it in use, and no process has wanted it for its drain time and some minutes. The caller clears
+// the slots that still carry it.
+//
+// Thread-safe. Finding a limit costs two loads; all else may allocate, lock and wait.
+#pragma once
+
+#include "store/local/mapping.h"
+#include "store/local/stored_limit.h"
+#include "store/local/table.h"
+#include <sluice/diagnostic.h>
+#include <sluice/limit.h>
+#include <sluice/time.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace sluice::store {
+
+class LimitRegistry final : public LimitSource {
+ public:
+  // How long after its drain time a limit that nobody asks for keeps its number. Processes say
+  // every kTouchEvery which ones they use.
+  static constexpr Nanos kGrace = std::chrono::minutes{10};
+  static constexpr Nanos kTouchEvery = std::chrono::minutes{1};
+
+  // Refuses a mapping with a damaged limit.
+  [[nodiscard]] static Parsed<std::unique_ptr<LimitRegistry>> open(const Mapping& mapping);
+  ~LimitRegistry() override;
+
+  // `clear_slots` empties the slots of all numbers for which its argument is true. It is called
+  // when there is no free number.
+  using Dropped = std::function<bool(LimitNumber)>;
+  using ClearSlots = std::function<void(const Dropped&)>;
+  [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, WallTime now,
+                                        const ClearSlots& clear_slots);
+  void stop_using(LimitNumber number) noexcept;
+
+  // Says that the limits used here are wanted.
+  void touch(WallTime now) noexcept;
+
+  [[nodiscard]] std::size_t size() const noexcept;
+
+ private:
+  explicit LimitRegistry(const Mapping& mapping);
+  [[nodiscard]] const StoredLimit* find_slow(LimitNumber number) const noexcept override;
+  [[nodiscard]] const StoredLimit* adopt(LimitNumber number) const;
+  [[nodiscard]] std::optional<LimitNumber> recently_used(const std::string& text,
+                                                         WallTime now) const;
+  [[nodiscard]] std::optional<LimitNumber> recorded(const std::string& text) const;
+  [[nodiscard]] std::optional<LimitNumber> add(LimitRecord record, WallTime now,
+                                               const ClearSlots& clear_slots);
+  [[nodiscard]] std::optional<LimitNumber> free_number() const noexcept;
+  void reclaim(WallTime now, const ClearSlots& clear_slots);
+
+  const Mapping& mapping_;
+  mutable std::mutex mutex_;
+  // Guarded by mutex_:
+  mutable std::vector<std::unique_ptr<const StoredLimit>> owned_;
+  std::unordered_map<std::string, LimitNumber> numbers_;  // by the record's bytes
+  std::vector<std::uint32_t> users_;
+
+  std::unique_ptr<std::atomic<const StoredLimit*>[]> published_;
+};
+
+}  // namespace sluice::store

@@ -1,0 +1,175 @@
+#include "store/local/local_store.h"
+
+#include "store/local/table_impl.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace sluice::store {
+namespace {
+
+constexpr Nanos kSweepEvery = std::chrono::hours{1};
+constexpr std::size_t kFaultAtOnce = std::size_t{8} << 20U;
+
+// No two placements share a ticket, in whichever process: the upper bits tell the process, by
+// number and generation, and one that lives long enough to run out of the lower ones does not
+// exist.
+std::uint64_t first_ticket(Participant self) noexcept {
+  return (std::uint64_t{self.number} << 58U) |
+         (std::uint64_t{self.generation % (1U << 18U)} << 40U);
+}
+
+}  // namespace
+
+LocalStore::LocalStore(std::unique_ptr<Mapping> mapping,
+                       std::unique_ptr<LimitRegistry> limits) noexcept
+    : mapping_(std::move(mapping)),
+      limits_(std::move(limits)),
+      blocks_(mapping_->slabs(), mapping_->self()),
+      table_(mapping_->table(), *limits_, blocks_, first_ticket(mapping_->self())) {}
+
+LocalStore::~LocalStore() {
+  background_.request_stop();
+  woken_.notify_all();
+}
+
+Parsed<std::unique_ptr<LocalStore>> LocalStore::open(const LocalStoreOptions& options, Now now) {
+  bool discard = false;
+  while (true) {
+    Parsed<Mapping> opened = Mapping::open(options.mapping, now, discard);
+    if (!opened) return tl::unexpected(std::move(opened.error()));
+    auto mapping = std::make_unique<Mapping>(*std::move(opened));
+    Parsed<std::unique_ptr<LimitRegistry>> limits = LimitRegistry::open(*mapping);
+    if (!limits && options.mapping.start_fresh && !discard) {
+      discard = true;
+      continue;
+    }
+    if (!limits) return tl::unexpected(std::move(limits.error()));
+
+    std::unique_ptr<LocalStore> store{new LocalStore{std::move(mapping), *std::move(limits)}};
+    store->take_over();
+    store->last_sweep_ = now.mono;
+    if (options.background != nullptr) {
+      store->background_ =
+          std::jthread{[self = store.get(), clock = options.background](
+                           const std::stop_token& stop) { self->run(stop, *clock); }};
+    }
+    return store;
+  }
+}
+
+// What only one process may do, before others come: tidying up after those that were killed. Of a
+// large file only the blocks' part is read, and none of a very large one: a start has to be quick,
+// and nothing here is needed for right answers.
+void LocalStore::take_over() noexcept {
+  constexpr std::size_t kQuicklyRead = std::size_t{256} << 20U;
+  if (mapping_->was_alone() && !mapping_->file().empty() && mapping_->bytes() <= kQuicklyRead) {
+    recover_blocks();
+    blocks_.compact(
+        [this](std::uint32_t slot, Handle handle) { return table_.holds(slot, handle); });
+    table_.recount_passed();
+  }
+  mapping_->let_others_in();
+}
+
+void LocalStore::recover_blocks() noexcept {
+  const std::vector<Handle> handles =
+      blocks_.left_behind([this](Participant holder) { return mapping_->is_alive(holder); });
+  if (handles.empty()) return;
+  std::unordered_map<std::uint64_t, std::optional<std::uint32_t>> slots;
+  for (const Handle& handle : handles) slots[handle.word()] = std::nullopt;
+  table_.for_each_handle([&slots](std::uint32_t slot, Handle handle) {
+    const auto found = slots.find(handle.word());
+    if (found != slots.end()) found->second = slot;
+  });
+  for (const Handle& handle : handles) blocks_.settle(handle, slots[handle.word()]);
+}
+
+Parsed<LimitNumber> LocalStore::use(const Limit& limit, Now now) {
+  const Now stored = mapping_->stored(now);
+  Parsed<LimitNumber> number =
+      limits_->use(limit, now.wall(), [this, stored](const LimitRegistry::Dropped& dropped) {
+        (void)table_.sweep(0, table_.slots(), stored, dropped);
+      });
+  mapping_->raise_all_epochs();
+  return number;
+}
+
+bool LocalStore::decide_all(std::span<const Check> checks, Now now,
+                            std::span<Answer> answers) noexcept {
+  const bool admitted = table_.decide_all(checks, mapping_->stored(now), answers);
+  if (!admitted) {
+    // A limit that admitted for a moment and was refunded may have refused others meanwhile.
+    for (const Check& check : checks) {
+      if (checks.size() > 1) mapping_->raise_epoch(check.limit);
+    }
+  }
+  return admitted;
+}
+
+void LocalStore::refund(const Check& check, const Charge& charge, Now now) noexcept {
+  if (charge.receipt.cost == 0) return;
+  table_.refund(check, charge, mapping_->stored(now));
+  mapping_->raise_epoch(charge.limit);
+}
+
+bool LocalStore::forget(const Digest& key) noexcept {
+  const bool was_there = table_.forget(key);
+  mapping_->raise_all_epochs();
+  return was_there;
+}
+
+std::vector<LocalStore::Entry> LocalStore::list(std::size_t& cursor, std::size_t most, Now now) {
+  std::vector<Entry> entries;
+  const Now stored = mapping_->stored(now);
+  for (; cursor < table_.slots() && entries.size() < most; ++cursor) {
+    if (const auto entry = table_.read_slot(cursor, stored)) entries.push_back(*entry);
+  }
+  if (cursor >= table_.slots()) cursor = 0;
+  return entries;
+}
+
+LocalStoreStatus LocalStore::status() const {
+  return {.counters = table_.counters(),
+          .slots = table_.slots(),
+          .slots_used = used_.load(std::memory_order_relaxed),
+          .block_bytes = blocks_.bytes(),
+          .block_bytes_used = blocks_.bytes_handed_out(),
+          .limits = mapping_->limits().size(),
+          .limits_used = limits_->size(),
+          .bytes = mapping_->bytes(),
+          .huge_page_bytes = mapping_->huge_page_bytes()};
+}
+
+// ---- upkeep
+// --------------------------------------------------------------------------------------
+
+void LocalStore::upkeep(Now now) noexcept {
+  const std::lock_guard guard{upkeep_};
+  mapping_->remember_time(now);
+  limits_->touch(now.wall());
+  recover_blocks();
+  if (now.mono - last_sweep_ < kSweepEvery) return;
+  last_sweep_ = now.mono;
+  sweep(now);
+}
+
+void LocalStore::sweep(Now now) noexcept {
+  const auto keep_all = [](LimitNumber) { return false; };
+  used_.store(table_.sweep(0, table_.slots(), mapping_->stored(now), keep_all),
+              std::memory_order_relaxed);
+}
+
+void LocalStore::run(const std::stop_token& stop, const Clock& clock) {
+  for (std::size_t at = 0; at < mapping_->bytes() && !stop.stop_requested();) {
+    at = mapping_->fault_in(at, kFaultAtOnce);
+  }
+  std::unique_lock lock{wake_};
+  while (!stop.stop_requested()) {
+    woken_.wait_for(lock, stop, LimitRegistry::kTouchEvery, [] { return false; });
+    if (!stop.stop_requested()) upkeep(clock.now());
+  }
+}
+
+}  // namespace sluice::store

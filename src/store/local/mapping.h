@@ -1,0 +1,142 @@
+// The memory of a table: anonymous, or a file that outlives the process.
+//
+// One mapping without pointers: a header, the limits by number, the bytes of `passed`, the groups
+// of slots, the slabs of blocks. All that is ever written after creation is written by exchanges or
+// belongs to a record with a checksum of its own, so the file is valid whenever a process dies.
+//
+//     header   magic, layout version, sizes, secret, checksum over these; then what changes: the
+//     time
+//              base, generations of processes, epochs of the refused-until caches
+//
+// Several processes may map one file. They agree by locks of the kernel on bytes behind the file's
+// end, which vanish with their holders: one byte tells whether anybody else is here, one per
+// process says that it is alive, one serialises additions to the limits.
+//
+// Time base. States of limits on the monotonic clock hold stored time: that clock plus `shift`. The
+// shift is chosen so that stored time goes on across a reboot, by the wall clock, and never back.
+//
+// A file is allocated in full before it is used: a full disk is an error at the start, not a SIGBUS
+// later.
+#pragma once
+
+#include "base/digest.h"
+#include "store/local/block_pool.h"
+#include "store/local/table.h"
+#include <sluice/diagnostic.h>
+#include <sluice/time.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace sluice::store {
+
+enum class Pages : std::uint8_t { automatic, small };
+
+struct MappingOptions {
+  std::size_t memory = std::size_t{16} << 20U;  // bytes of all together
+  std::string file;                             // empty: forgotten when the process ends
+  bool start_fresh = false;                     // discard a file that cannot be used
+  Pages pages = Pages::automatic;
+};
+
+// One limit, as the numbers somebody wrote. Written once, then read by everybody.
+struct LimitRecord {
+  std::uint64_t checksum = 0;  // of what follows `used`; 0: free
+  std::int64_t used = 0;       // wall clock, seconds: somebody still wanted it then
+  std::uint64_t amount = 0;
+  std::int64_t period = 0;
+  std::uint64_t burst = 0;
+  std::int64_t granularity = 0;
+  std::int64_t queue = 0;
+  std::int64_t ttl = 0;
+  std::uint8_t algorithm = 0;
+  std::uint8_t refill = 0;  // optional ones: the enumerator plus one, 0 when absent
+  std::uint8_t align = 0;
+  std::uint8_t unit = 0;
+  std::uint8_t flags = 0;  // which optional numbers are present, count_denied
+  std::array<char, 51> zone{};
+};
+static_assert(sizeof(LimitRecord) == 120);
+
+struct MappingHeader;
+struct MappingSizes;
+
+class Mapping {
+ public:
+  static constexpr std::size_t kMemoryMin = std::size_t{2} << 20U;
+  static constexpr std::uint32_t kLayoutVersion = 1;
+  static constexpr std::size_t kProcessesMax = 64;
+  static constexpr std::size_t kEpochs = 256;
+
+  [[nodiscard]] static Parsed<Mapping> open(const MappingOptions& options, Now now,
+                                            bool discard = false);  // whatever the file holds
+
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping();
+
+  [[nodiscard]] std::span<LimitRecord> limits() const noexcept;
+  [[nodiscard]] Table::Memory table() const noexcept;
+  [[nodiscard]] BlockPool::Slabs slabs() const noexcept;
+  [[nodiscard]] DigestSecret secret() const noexcept;
+
+  // Stored time; see above.
+  [[nodiscard]] Now stored(Now now) const noexcept;
+  void remember_time(Now now) noexcept;  // for the next boot
+
+  [[nodiscard]] Participant self() const noexcept { return self_; }
+  [[nodiscard]] bool is_alive(Participant participant) const noexcept;
+  [[nodiscard]] bool was_alone() const noexcept { return was_alone_; }  // when it was opened
+  void let_others_in() noexcept;  // when what only one process may do is done
+
+  // Rises whenever a refusal may have become void early.
+  [[nodiscard]] std::uint32_t epoch(LimitNumber limit) const noexcept;
+  void raise_epoch(LimitNumber limit) noexcept;
+  void raise_all_epochs() noexcept;
+
+  // Holds off other threads' and processes' additions to the limits while it lives.
+  class LimitsLock {
+   public:
+    explicit LimitsLock(const Mapping& mapping) noexcept;
+    LimitsLock(const LimitsLock&) = delete;
+    LimitsLock& operator=(const LimitsLock&) = delete;
+    ~LimitsLock();
+
+   private:
+    int file_;
+  };
+
+  // Touches all pages from `first` on, up to `bytes` of them, so that no decision has to. Answers
+  // where to go on; the size when done.
+  [[nodiscard]] std::size_t fault_in(std::size_t first, std::size_t bytes) const noexcept;
+  [[nodiscard]] std::size_t bytes() const noexcept { return memory_.size(); }
+  [[nodiscard]] std::size_t huge_page_bytes() const;  // how much of it the kernel backs with them
+  [[nodiscard]] const std::string& file() const noexcept { return path_; }
+
+ private:
+  Mapping() = default;
+  [[nodiscard]] Parsed<void> map_memory(std::size_t bytes, Pages pages);
+  [[nodiscard]] Parsed<void> open_file(const MappingOptions& options, const MappingSizes& sizes,
+                                       bool discard);
+  [[nodiscard]] Parsed<bool> examine(std::size_t file_bytes, const MappingSizes& wanted) const;
+  [[nodiscard]] Parsed<void> create_file(const MappingSizes& sizes, Pages pages);
+  [[nodiscard]] Parsed<void> map_file(std::size_t bytes, Pages pages);
+  [[nodiscard]] Parsed<void> join();
+  void initialise(const MappingSizes& sizes) noexcept;
+  void begin_time(Now now) noexcept;
+  [[nodiscard]] MappingHeader& header() const noexcept;
+
+  std::span<std::byte> memory_;
+  std::string path_;
+  int file_ = -1;
+  Participant self_;
+  Nanos shift_{0};
+  bool was_alone_ = true;
+};
+
+}  // namespace sluice::store

@@ -1,0 +1,331 @@
+// The counter table: every key in debt has a 16-byte slot, and a decision is one exchange of it.
+//
+// Layout. An array of groups of 128 bytes, two cache lines of four slots. A key's digest picks a
+// group, the line in it to look at first, and three more groups for when earlier ones are full. A
+// slot is a key word and a state word (store/local/stored_limit.h):
+//
+//     key word   36 bits of fingerprint | 2 of choice | wide | tentative | 24 of limit number
+//
+// A fingerprint of 0 marks an empty slot. `choice` says which of the key's groups this is; from it
+// and the fingerprint the others follow. `wide` says that the state word is the handle of a block
+// (store/local/block_pool.h). Lookups go on to the next group only if the group's byte in `passed`
+// says that some key had to. The bytes are raised before a slot is placed beyond a group and
+// lowered after it has gone, so at worst, after a crash, one is too high and costs a look.
+//
+// An expired slot is a free slot: nothing is ever deleted. A sweep once in kSweepRange keeps window
+// numbers from wrapping.
+//
+// Insertion. Two threads may insert the same key at once and, not agreeing on which slot is free,
+// into different ones. No answer may be given on such a double. Therefore:
+//
+//   1. Place a tentative slot: the key and, instead of a state, a ticket that no other placement
+//      has. Nobody decides on a tentative slot; it counts as idle.
+//   2. Rescan the key's places in order. A confirmed slot of the key, or a tentative one in an
+//      earlier place: take the own one back and start over. A tentative one in a later place:
+//      remove it; its owner will notice.
+//   3. Confirm and charge in one exchange; if it fails, somebody removed the slot: start over.
+//
+// Of two tentative slots at most one survives the rescans, since each owner looks after it has
+// placed its own; a confirmed slot is never joined by another, since whoever comes later finds it.
+// A tentative slot whose owner died is confirmed, uncharged, by whoever comes across it. There is
+// nothing to merge, because nothing was charged. Every step is one exchange, so a process that is
+// killed leaves a valid table behind.
+//
+// Eviction. When all places are taken, the slot with the least debt goes, by its share of the
+// capacity, and only if the newcomer's own share is greater: a flood of new keys cannot push out an
+// offender. Otherwise the newcomer is admitted untracked, or refused, by choice. Debt that is
+// forgotten either way is counted.
+//
+// Several limits. All are looked at first; if all admit, they are charged one after another, and a
+// charge that then fails refunds those before it. So none is ever exceeded; under contention a
+// request may be refused although it would have fitted, by no more than the cost in flight.
+//
+// Thread-safe, between processes too. No call allocates, locks, reads a clock or waits for another
+// thread: of threads that interfere with each other, one always gets on.
+#pragma once
+
+#include "base/digest.h"
+#include "store/local/atomic16.h"
+#include "store/local/block_pool.h"
+#include "store/local/stored_limit.h"
+#include <sluice/decision.h>
+#include <sluice/limit.h>
+#include <sluice/time.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace sluice::store {
+
+using LimitNumber = std::uint32_t;
+inline constexpr LimitNumber kLimitNumbers = 1U << 24U;
+
+// What happens to a newcomer when everybody else is in greater debt.
+enum class NoRoom : std::uint8_t { forgive, refuse };
+
+// One limit for one request.
+struct Check {
+  Digest key;
+  LimitNumber limit = 0;
+  Cost cost = 1;
+  OnChange change = OnChange::keep;  // what to do with a state that another limit wrote
+  NoRoom no_room = NoRoom::forgive;
+};
+
+// A charge that may be refunded, once.
+struct Charge {
+  LimitNumber limit = 0;  // that issued the receipt
+  Receipt receipt;
+};
+
+struct Answer {
+  Decision decision;
+  Charge charge;
+};
+
+struct TableCounters {
+  std::uint64_t inserted = 0;          // slots that were given to a key
+  std::uint64_t evicted = 0;           // of them, taken from a key in debt
+  std::uint64_t untracked = 0;         // requests admitted although there was no room
+  std::uint64_t forgiven = 0;          // units of cost forgotten in both ways
+  std::uint64_t refused_for_room = 0;  // requests refused because there was none
+  std::uint64_t failed_exchanges = 0;  // somebody else was faster
+};
+
+// Knows the limits by their numbers. For all numbers that slots can hold; null for those that
+// nobody defined.
+class LimitSource {
+ public:
+  LimitSource() = default;
+  LimitSource(const LimitSource&) = delete;
+  LimitSource& operator=(const LimitSource&) = delete;
+  virtual ~LimitSource() = default;
+
+  [[nodiscard]] const StoredLimit* find(LimitNumber number) const noexcept {
+    if (number < fast_.size()) [[likely]] {
+      const StoredLimit* const limit = fast_[number].load(std::memory_order_acquire);
+      if (limit != nullptr) [[likely]]
+        return limit;
+    }
+    return find_slow(number);
+  }
+
+ protected:
+  [[nodiscard]] virtual const StoredLimit* find_slow(LimitNumber number) const noexcept = 0;
+
+  std::span<const std::atomic<const StoredLimit*>> fast_;
+};
+
+// Where loads and exchanges happen, so that a test can stop a thread at each of them.
+struct DirectAccess {
+  [[nodiscard]] static Pair load(Pair* at) noexcept { return load16(at); }
+  [[nodiscard]] static bool exchange(Pair* at, Pair expected, Pair desired) noexcept {
+    return exchange16(at, expected, desired);
+  }
+  [[nodiscard]] static std::uint64_t load_key(Pair* at) noexcept {
+    return std::atomic_ref{at->key}.load(std::memory_order_relaxed);
+  }
+};
+
+template <class Access>
+class BasicTable {
+ public:
+  static constexpr std::size_t kSlotsPerLine = 4;
+  static constexpr std::size_t kSlotsPerGroup = 8;
+  static constexpr std::size_t kChoices = 4;
+  static constexpr std::size_t kChecksMax = 64;
+
+  // Memory of others, all zeros to begin with.
+  struct Memory {
+    std::span<Pair> slots;           // aligned to 128 bytes; groups coprime to 6
+    std::span<std::uint8_t> passed;  // one for each group
+  };
+  // The greatest number of groups, up to the given one, that spreads the choices of a key.
+  [[nodiscard]] static constexpr std::size_t groups_within(std::size_t groups) noexcept {
+    while (groups % 2 == 0 || groups % 3 == 0) --groups;
+    return groups;
+  }
+
+  BasicTable(Memory memory, const LimitSource& limits, BlockPool& blocks,
+             std::uint64_t tickets) noexcept
+      : memory_(memory), limits_(limits), blocks_(blocks), ticket_(tickets) {}
+
+  [[nodiscard]] Answer decide(const Check& check, Now now) noexcept;
+
+  // Charges a cost that cannot be refused any more.
+  Answer force(const Check& check, Now now) noexcept;
+
+  // Up to `check.cost` of a charge; `check.limit` is not needed.
+  void refund(const Check& check, const Charge& charge, Now now) noexcept;
+
+  // Concurrency: keeps a lease alive. What it answers replaces the lease; its cost is 0 when that
+  // had lapsed.
+  [[nodiscard]] Charge renew(const Check& check, const Charge& lease, Now now) noexcept;
+
+  // One after another, with the memory of later ones fetched while earlier ones are decided.
+  void decide_batch(std::span<const Check> checks, Now now, std::span<Answer> answers) noexcept;
+
+  // All or nothing; true if admitted. At most kChecksMax of them, each key once. When one refuses,
+  // the answers of the others say what is true without this request.
+  [[nodiscard]] bool decide_all(std::span<const Check> checks, Now now,
+                                std::span<Answer> answers) noexcept;
+
+  void prefetch(const Digest& key) const noexcept {
+    const Places places = places_of(key);
+    __builtin_prefetch(places.at(0), 1);
+  }
+
+  // ---- for operators
+  // -----------------------------------------------------------------------------
+
+  struct Entry {
+    std::uint64_t fingerprint = 0;  // of the digest: fingerprint_of
+    LimitNumber limit = 0;
+    Decision decision;  // of a request of cost 0
+  };
+  [[nodiscard]] static std::uint64_t fingerprint_of(const Digest& key) noexcept;
+  [[nodiscard]] std::optional<Entry> read(const Digest& key, Now now) noexcept;
+  [[nodiscard]] std::optional<Entry> read_slot(std::size_t slot, Now now) noexcept;
+  bool forget(const Digest& key) noexcept;  // whether it was there
+  [[nodiscard]] std::size_t slots() const noexcept { return memory_.slots.size(); }
+  [[nodiscard]] TableCounters counters() const noexcept;
+
+  // Clears slots that have expired, or whose limit nobody knows or `drop` names; answers how many
+  // are left. May be called in parts.
+  template <class Drop>
+  std::size_t sweep(std::size_t first, std::size_t last, Now now, Drop&& drop) noexcept;
+
+  // After a crash, while nobody else is here: makes `passed` exact.
+  void recount_passed() noexcept;
+
+  [[nodiscard]] bool holds(std::size_t slot, Handle handle) noexcept;
+  template <class Visit>
+  void for_each_handle(Visit&& visit) noexcept {
+    for (Pair& slot : memory_.slots) {
+      const Pair pair = Access::load(&slot);
+      if ((pair.key & (kWide | kTentative)) == kWide) {
+        visit(number_of(&slot), Handle::from(pair.state));
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kLimitMask = (std::uint64_t{1} << 24U) - 1;
+  static constexpr std::uint64_t kTentative = std::uint64_t{1} << 24U;
+  static constexpr std::uint64_t kWide = std::uint64_t{1} << 25U;
+  static constexpr unsigned kChoiceShift = 26;
+  static constexpr std::uint64_t kChoiceMask = std::uint64_t{3} << kChoiceShift;
+  static constexpr std::uint64_t kTagMask = ~((std::uint64_t{1} << 28U) - 1);
+
+  // A key's places in the order in which they are looked at: its line, that line's neighbour, then
+  // the other groups.
+  struct Places {
+    Pair* slots;
+    std::uint64_t tag;  // fingerprint, where the key word has it
+    std::size_t line;   // 0 or kSlotsPerLine: where to begin in a group
+    std::size_t home;   // number of the first group
+    std::size_t stride;
+    std::size_t groups;
+
+    [[nodiscard]] std::size_t group(std::size_t choice) const noexcept {
+      std::size_t group = home;
+      for (; choice > 0; --choice) {
+        group += stride;
+        if (group >= groups) group -= groups;
+      }
+      return group;
+    }
+    [[nodiscard]] std::size_t slot(std::size_t place) const noexcept {
+      return group(place / kSlotsPerGroup) * kSlotsPerGroup + (place + line) % kSlotsPerGroup;
+    }
+    [[nodiscard]] Pair* at(std::size_t place) const noexcept { return slots + slot(place); }
+  };
+
+  [[nodiscard]] std::size_t groups() const noexcept { return memory_.passed.size(); }
+  [[nodiscard]] std::size_t stride_of(std::uint64_t tag) const noexcept;
+  [[nodiscard]] Places places_of(const Digest& key) const noexcept;
+  [[nodiscard]] std::uint32_t number_of(const Pair* at) const noexcept {
+    return static_cast<std::uint32_t>(at - memory_.slots.data());
+  }
+
+  [[nodiscard]] Places places_from(std::size_t slot, std::uint64_t key) const noexcept;
+
+  [[nodiscard]] bool passed(std::size_t group) const noexcept;
+  void raise_passed(const Places& places, std::size_t choice) noexcept;
+  void lower_passed(const Places& places, std::size_t choice) noexcept;
+  void vacated(const Pair* at, Pair before) noexcept;
+
+  struct Found {
+    Pair* at = nullptr;  // null: the key has no slot
+    std::size_t place = 0;
+    Pair pair;
+  };
+  [[nodiscard]] Found find(const Places& places) noexcept;
+  [[nodiscard]] Found find_confirmed(const Places& places, Now now) noexcept;
+
+  [[nodiscard]] Answer operate(const Check& check, const Operation& operation, Now now) noexcept;
+
+  // Each does its part once; nothing means that somebody interfered and it has to be tried again.
+  [[nodiscard]] std::optional<Answer> try_update(const Found& found, const Check& check,
+                                                 const Operation& operation, Now now) noexcept;
+  [[nodiscard]] std::optional<Answer> try_update_slowly(const Found& found, const Check& check,
+                                                        const Operation& operation,
+                                                        Now now) noexcept;
+  [[nodiscard]] std::optional<Answer> try_insert(const Places& places, const Check& check,
+                                                 const Operation& operation, Now now) noexcept;
+
+  [[nodiscard]] Answer would_answer(const Found& found, const Check& check, Now now) noexcept;
+  [[nodiscard]] Answer peek(Check check, Now now) noexcept;
+  void settle_refusal(std::span<const Check> checks, std::span<Answer> answers, Now now) noexcept;
+
+  struct Target {
+    Pair* at = nullptr;  // null: everybody else is in greater debt
+    std::size_t place = 0;
+    Pair found;
+    std::uint64_t forgiven = 0;
+    Nanos room_after{0};  // when there is none: until somebody's debt has expired
+  };
+  [[nodiscard]] Target choose_target(const Places& places, std::uint64_t share, Now now) noexcept;
+  [[nodiscard]] Debt debt_of(Pair pair, Now now) noexcept;
+  [[nodiscard]] bool expired(Pair pair, Now now) noexcept;
+
+  // Whether the tentative slot at a place may be confirmed; takes it back when it may not.
+  [[nodiscard]] bool survives(const Places& places, std::size_t place, Pair tentative) noexcept;
+  void help(const Places& places, const Found& tentative, Now now) noexcept;
+  bool clear(Pair* at, Pair expected) noexcept;
+
+  [[nodiscard]] bool load_state(const Found& found, StateBuffer& state) noexcept;
+  enum class Published : std::uint8_t { yes, no_room, interfered };
+  [[nodiscard]] Published publish(Pair* at, Pair before, std::uint64_t key,
+                                  const StateBuffer& state, const StoredLimit& limit,
+                                  const Debt& debt, Now now) noexcept;
+  [[nodiscard]] Answer without_room(const Check& check, const StoredLimit& limit, Answer admitted,
+                                    std::uint64_t forgiven, Nanos room_after) noexcept;
+
+  [[nodiscard]] bool exchange(Pair* at, Pair expected, Pair desired) noexcept;
+  [[nodiscard]] const StoredLimit* limit_of(Pair pair) const noexcept {
+    return limits_.find(static_cast<LimitNumber>(pair.key & kLimitMask));
+  }
+  static void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
+    counter.fetch_add(by, std::memory_order_relaxed);
+  }
+
+  Memory memory_;
+  const LimitSource& limits_;
+  BlockPool& blocks_;
+
+  alignas(64) std::atomic<std::uint64_t> ticket_;
+  std::atomic<std::uint64_t> inserted_{0};
+  std::atomic<std::uint64_t> evicted_{0};
+  std::atomic<std::uint64_t> untracked_{0};
+  std::atomic<std::uint64_t> forgiven_{0};
+  std::atomic<std::uint64_t> refused_for_room_{0};
+  std::atomic<std::uint64_t> failed_exchanges_{0};
+};
+
+using Table = BasicTable<DirectAccess>;
+
+}  // namespace sluice::store
