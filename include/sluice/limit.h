@@ -37,6 +37,12 @@ enum class OnChange : std::uint8_t {
   reset,         // start afresh
 };
 
+// What happens to a key that the counter table has no room for, because everybody in it owes more.
+enum class NoRoom : std::uint8_t {
+  forgive,  // admit it, and count that its debt was forgotten
+  refuse,
+};
+
 inline constexpr std::array kAlgorithms{
     Algorithm::token_bucket,    Algorithm::leaky_bucket, Algorithm::gcra,
     Algorithm::fixed_window,    Algorithm::sliding_log,  Algorithm::sliding_counter,
@@ -66,5 +72,6 @@ struct Limit {
 [[nodiscard]] std::string_view to_string(Align align) noexcept;
 [[nodiscard]] std::string_view to_string(CalendarUnit unit) noexcept;
 [[nodiscard]] std::string_view to_string(OnChange change) noexcept;
+[[nodiscard]] std::string_view to_string(NoRoom no_room) noexcept;
 
 }  // namespace sluice

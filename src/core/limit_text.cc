@@ -55,6 +55,14 @@ std::string_view to_string(OnChange change) noexcept {
   return "unknown";
 }
 
+std::string_view to_string(NoRoom no_room) noexcept {
+  switch (no_room) {
+    case NoRoom::forgive: return "forgive";
+    case NoRoom::refuse: return "refuse";
+  }
+  return "unknown";
+}
+
 }  // namespace sluice
 
 namespace sluice::core {

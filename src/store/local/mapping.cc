@@ -81,11 +81,10 @@ Offsets offsets_of(const MappingSizes& sizes) noexcept {
   return at;
 }
 
-// A thirty-second of the memory for limits, a quarter for blocks, the rest for slots.
 MappingSizes sizes_for(std::size_t memory) noexcept {
   MappingSizes sizes{.bytes = memory};
-  sizes.limits = std::clamp<std::size_t>(memory / 32 / sizeof(LimitRecord), 64, kLimitNumbers - 1);
-  sizes.slabs = memory / 4 / BlockPool::kSlabBytes;
+  sizes.limits = std::clamp<std::size_t>(memory / kLimitsPart / sizeof(LimitRecord), 64, kLimitNumbers - 1);
+  sizes.slabs = memory / kBlocksPart / BlockPool::kSlabBytes;
   const std::size_t taken = offsets_of(sizes).end + 2 * kPage;  // for rounding, each part once
   sizes.groups = Table::groups_within((memory - taken) / (kGroupBytes + 1));
   return sizes;

@@ -33,6 +33,10 @@
 
 namespace sluice::store {
 
+// How the memory is divided: these parts for limits and for blocks, the rest for slots.
+inline constexpr std::size_t kLimitsPart = 32;
+inline constexpr std::size_t kBlocksPart = 8;
+
 enum class Pages : std::uint8_t { automatic, small };
 
 struct MappingOptions {
@@ -66,7 +70,7 @@ struct MappingSizes;
 
 class Mapping {
  public:
-  static constexpr std::size_t kMemoryMin = std::size_t{2} << 20U;
+  static constexpr std::size_t kMemoryMin = std::size_t{4} << 20U;
   static constexpr std::uint32_t kLayoutVersion = 1;
   static constexpr std::size_t kProcessesMax = 64;
   static constexpr std::size_t kEpochs = 256;

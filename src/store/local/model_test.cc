@@ -26,7 +26,7 @@ using testing::compiled;
 using testing::scale_of;
 using testing::Subject;
 
-std::unique_ptr<LocalStore> open_store(std::size_t memory = 4 * Mapping::kMemoryMin) {
+std::unique_ptr<LocalStore> open_store(std::size_t memory = 2 * Mapping::kMemoryMin) {
   auto store = LocalStore::open({.mapping = {.memory = memory}}, at(0));
   EXPECT_TRUE(store) << store.error().text();
   return *std::move(store);

@@ -63,9 +63,6 @@ namespace sluice::store {
 using LimitNumber = std::uint32_t;
 inline constexpr LimitNumber kLimitNumbers = 1U << 24U;
 
-// What happens to a newcomer when everybody else is in greater debt.
-enum class NoRoom : std::uint8_t { forgive, refuse };
-
 // One limit for one request.
 struct Check {
   Digest key;
