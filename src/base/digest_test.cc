@@ -1,5 +1,6 @@
 #include "base/digest.h"
 
+#include "base/random.h"
 #include "support/property.h"
 
 #include <gtest/gtest.h>
@@ -8,11 +9,15 @@
 #include <openssl/params.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sluice {
@@ -153,6 +158,132 @@ TEST(KeyDigest, RandomTuplesCollideOnlyIfEqual) {
     };
     RC_ASSERT((a == b) == (digest(a) == digest(b)));
   });
+}
+
+// Every value at the end of an allocation of its size, where AddressSanitizer notices a read
+// beyond.
+class ExactValues {
+ public:
+  void add(std::string_view value) {
+    auto copy = std::make_unique<char[]>(value.size());
+    std::copy(value.begin(), value.end(), copy.get());
+    views_.emplace_back(copy.get(), value.size());
+    copies_.push_back(std::move(copy));
+  }
+  [[nodiscard]] const std::vector<std::string_view>& views() const { return views_; }
+
+ private:
+  std::vector<std::unique_ptr<char[]>> copies_;
+  std::vector<std::string_view> views_;
+};
+
+// Fixed parts whose bytes, with the kind of the last part, leave `tail` of them in the last word.
+KeyDigest fixed_parts(std::size_t tail) {
+  KeyDigest fixed{DigestSecret{.first = 0x0706050403020100, .second = 0x0f0e0d0c0b0a0908}};
+  return fixed.add(1, std::string(6 + tail, 'f'));
+}
+
+// In every way that this machine has, one by one and as a batch.
+void expect_same_as_key_digest(const KeyDigest& fixed, std::uint8_t kind,
+                               std::span<const std::string_view> values) {
+  const KeyHasher hasher{fixed, kind};
+  std::vector<Digest> expected;
+  for (const std::string_view value : values) {
+    expected.push_back(KeyDigest{fixed}.add(kind, value).finish());
+    ASSERT_EQ(hasher(value), expected.back()) << value.size() << " bytes";
+  }
+  const Digest untouched{.low = 1, .high = 2};
+  expected.push_back(untouched);
+  for (const auto lanes : {KeyHasher::Lanes::one, KeyHasher::Lanes::several}) {
+    if (!KeyHasher::can_use(lanes)) continue;
+    std::vector<Digest> digests(values.size() + 1, untouched);
+    hasher.batch(values, digests, lanes);
+    ASSERT_EQ(digests, expected) << values.size() << " values, lanes " << static_cast<int>(lanes);
+  }
+  std::vector<Digest> digests(values.size() + 1, untouched);
+  hasher.batch(values, digests);
+  ASSERT_EQ(digests, expected);
+}
+
+std::string random_bytes(Random& random, std::size_t size) {
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+TEST(KeyHasher, AgreesWithKeyDigestAtEveryLengthAfterEveryTail) {
+  Random random{1};
+  for (std::size_t tail = 0; tail < 8; ++tail) {
+    for (std::size_t length = 0; length <= 300; ++length) {
+      ExactValues values;
+      for (int i = 0; i < 8; ++i) values.add(random_bytes(random, length));
+      expect_same_as_key_digest(fixed_parts(tail), 7, values.views());
+    }
+  }
+}
+
+// Neighbours in a batch, one of which has more words than the other, in either order.
+TEST(KeyHasher, AgreesWithKeyDigestForEveryPairOfLengths) {
+  Random random{2};
+  for (std::size_t a = 0; a <= 82; ++a) {
+    for (std::size_t b = 0; b <= 82; ++b) {
+      ExactValues values;
+      for (int i = 0; i < 3; ++i) {
+        values.add(random_bytes(random, a));
+        values.add(random_bytes(random, b));
+      }
+      expect_same_as_key_digest(fixed_parts((a + b) % 8), 7, values.views());
+    }
+  }
+}
+
+TEST(KeyHasher, AgreesWithKeyDigestForBatchesOfEverySize) {
+  Random random{3};
+  for (std::size_t size = 0; size <= 40; ++size) {
+    ExactValues values;
+    for (std::size_t i = 0; i < size; ++i) {
+      values.add("user-" + std::to_string(random.below(10'000'000) >> random.below(24)));
+    }
+    expect_same_as_key_digest(fixed_parts(size % 8), 7, values.views());
+  }
+}
+
+TEST(KeyHasher, AgreesWithKeyDigestForRandomBatches) {
+  check_property(500, [] {
+    KeyDigest fixed{*secrets()};
+    for (const std::string& part : *rc::gen::container<std::vector<std::string>>(bytes(20))) {
+      fixed.add(3, part);
+    }
+    const auto longest = *rc::gen::element<std::size_t>(8, 30, 80, 300);
+    const auto size = *rc::gen::resize(100, rc::gen::inRange<std::size_t>(0, 41));
+    ExactValues values;
+    for (const std::string& value :
+         *rc::gen::container<std::vector<std::string>>(size, bytes(longest))) {
+      values.add(value);
+    }
+    const auto kind = *rc::gen::resize(100, rc::gen::arbitrary<std::uint8_t>());
+    expect_same_as_key_digest(fixed, kind, values.views());
+    RC_ASSERT(!::testing::Test::HasFailure());
+  });
+}
+
+TEST(KeyHasher, DoesNotDependOnAlignment) {
+  Random random{4};
+  const std::string buffer = random_bytes(random, 200);
+  for (std::size_t length = 0; length <= 80; ++length) {
+    std::vector<std::string_view> values;
+    for (std::size_t at = 0; at < 33; ++at) {
+      values.push_back(std::string_view{buffer}.substr(at, length));
+    }
+    expect_same_as_key_digest(fixed_parts(length % 8), 7, values);
+  }
+}
+
+TEST(KeyHasher, TakesAViewOfNothing) {
+  const std::vector<std::string_view> values(5);
+  for (std::size_t tail = 0; tail < 8; ++tail) {
+    expect_same_as_key_digest(fixed_parts(tail), 7, values);
+  }
 }
 
 }  // namespace
