@@ -1,22 +1,21 @@
 // One limiter under one load, as JSON lines: the program that compare.py runs for each of them.
 //
-// Every subject keeps a bucket of 100 per hour for each of N string keys, so that every key is in debt
-// and has to be remembered. Keys are made outside of the measured time, in pieces that fit into the
-// first-level cache, as a request's bytes would be; hashing them is inside. Time is virtual and
-// advances with the requests: no subject pays for a clock.
+// Every subject keeps a bucket of 100 per hour for each of N string keys, so that every key is in
+// debt and has to be remembered. Keys are made outside of the measured time, in pieces that fit
+// into the first-level cache, as a request's bytes would be; hashing them is inside. Time is
+// virtual and advances with the requests: no subject pays for a clock.
 //
 //     table_bench SUBJECT [--keys N] [--seconds S] [--threads T]
 //
-// SUBJECT is sluice, mutex_map, flat_map or tbb. Pages: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 asks for
-// huge pages for the others; --small-pages denies them to everybody.
+// SUBJECT is sluice, mutex_map, flat_map or tbb. Pages: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 asks
+// for huge pages for the others; --small-pages denies them to everybody.
 
 #include "base/digest.h"
 #include "store/local/local_store.h"
 
-#include <absl/container/flat_hash_map.h>
 #include <fmt/format.h>
-#include <tbb/concurrent_hash_map.h>
 
+#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -26,22 +25,23 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <functional>
+#include <linux/perf_event.h>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
-#include <unordered_map>
-#include <vector>
-
-#include <linux/perf_event.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <tbb/concurrent_hash_map.h>
+#include <thread>
 #include <unistd.h>
+#include <unordered_map>
+#include <vector>
 
 namespace {
 
@@ -59,10 +59,11 @@ struct Options {
   double seconds = 1.0;
   unsigned threads = 1;
   double load = 0.5;
+  std::string only;  // one of the loads
   bool small_pages = false;
 };
 
-// ---- subjects ------------------------------------------------------------------------------------
+// ---- subjects ---------------------------------------------------------------------------------
 
 // What everybody writes first: tokens and when they were counted, in floating point.
 struct Bucket {
@@ -92,7 +93,8 @@ struct FlatMap {
   explicit FlatMap(const Options& options) { map.reserve(options.keys); }
   bool take(std::string_view key, std::int64_t now) {
     const std::lock_guard guard{mutex};
-    return map.try_emplace(key).first->second.take(static_cast<double>(now));
+    return map.try_emplace(absl::string_view{key.data(), key.size()})
+        .first->second.take(static_cast<double>(now));
   }
   std::mutex mutex;
   absl::flat_hash_map<std::string, Bucket> map;
@@ -125,8 +127,9 @@ struct SluiceTable {
     table = std::move(opened.value());
     hour = table->use({.algorithm = Algorithm::token_bucket, .amount = 100, .period = kHour}, at(0))
                .value();
-    day = table->use({.algorithm = Algorithm::token_bucket, .amount = 1000, .period = 24 * kHour},
-                     at(0))
+    day = table
+              ->use({.algorithm = Algorithm::token_bucket, .amount = 1000, .period = 24 * kHour},
+                    at(0))
               .value();
     week = table->use({.algorithm = Algorithm::gcra, .amount = 5000, .period = 168 * kHour}, at(0))
                .value();
@@ -183,7 +186,7 @@ struct SluiceTable {
   std::uint64_t sum = 0;
 };
 
-// ---- loads ---------------------------------------------------------------------------------------
+// ---- loads ------------------------------------------------------------------------------------
 
 std::uint64_t scrambled(std::uint64_t x) {
   x = (x ^ (x >> 31U)) * 0x7fb5d329728ea185ULL;
@@ -217,8 +220,7 @@ Chooser zipf(std::size_t keys) {
   for (std::size_t i = 1; i <= keys; ++i) zeta += std::pow(static_cast<double>(i), -kTheta);
   const auto n = static_cast<double>(keys);
   const double alpha = 1 / (1 - kTheta);
-  const double eta =
-      (1 - std::pow(2 / n, 1 - kTheta)) / (1 - (1 + std::pow(0.5, kTheta)) / zeta);
+  const double eta = (1 - std::pow(2 / n, 1 - kTheta)) / (1 - (1 + std::pow(0.5, kTheta)) / zeta);
   return [=](Source& source) -> std::uint64_t {
     const double u = source.unit();
     const double uz = u * zeta;
@@ -247,12 +249,13 @@ struct Piece {
   }
 };
 
-// ---- measuring -----------------------------------------------------------------------------------
+// ---- measuring --------------------------------------------------------------------------------
 
+// Of this thread's own time: others may use the machine meanwhile.
 double now_nanos() {
-  return static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                 std::chrono::steady_clock::now().time_since_epoch())
-                                 .count());
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
 // Misses of the last-level cache, where the machine counts them.
@@ -290,14 +293,16 @@ std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
+std::atomic<std::int64_t> virtual_now{1'000'000'000'000'000};
+
 // Runs pieces on all threads for a while; answers ns of one thread's time per decision.
 template <class Decide>
 void measure(const Options& options, const char* load, const char* mode, const Chooser& choose,
              Decide decide) {
+  if (!options.only.empty() && options.only != load) return;
   std::vector<double> nanos(options.threads);
   std::vector<std::uint64_t> decided(options.threads);
   std::vector<std::optional<std::uint64_t>> missed(options.threads);
-  static std::atomic<std::int64_t> virtual_now{1'000'000'000'000'000};
   std::barrier start{static_cast<std::ptrdiff_t>(options.threads)};
   const auto work = [&](unsigned thread) {
     Source source{.state = (thread + 1) * 7919 + std::hash<std::string_view>{}(load)};
@@ -343,7 +348,7 @@ void run(const Options& options) {
   auto piece = std::make_unique<Piece>();
   for (std::size_t key = 0; key < options.keys;) {
     for (std::size_t i = 0; i < kPiece; ++i) piece->write(i, std::min(key++, options.keys - 1));
-    for (const std::string_view one : piece->keys) subject->take(one, 1'000'000);
+    for (const std::string_view one : piece->keys) subject->take(one, virtual_now);
   }
   const auto per_key =
       static_cast<double>(resident_bytes() - before) / static_cast<double>(options.keys);
@@ -367,7 +372,7 @@ void run(const Options& options) {
     // Other lines, too, have to be in debt first.
     for (std::size_t key = 0; key < options.keys / 3;) {
       for (std::size_t i = 0; i < kPiece; ++i) piece->write(i, key++);
-      for (const std::string_view one : piece->keys) subject->take_three(one, 1'000'000);
+      for (const std::string_view one : piece->keys) subject->take_three(one, virtual_now);
     }
     const Chooser third = uniform(options.keys / 3);
     measure(options, "uniform_third", "one", third, one_by_one);
@@ -398,18 +403,31 @@ int main(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     const std::string_view name = argv[i];
     const bool has_value = i + 1 < argc;
-    if (name == "--small-pages") options.small_pages = true;
-    else if (name == "--keys" && has_value) options.keys = std::stoul(argv[++i]);
-    else if (name == "--seconds" && has_value) options.seconds = std::stod(argv[++i]);
-    else if (name == "--threads" && has_value) options.threads = static_cast<unsigned>(std::stoul(argv[++i]));
-    else if (name == "--load" && has_value) options.load = std::stod(argv[++i]);
-    else return usage();
+    if (name == "--small-pages")
+      options.small_pages = true;
+    else if (name == "--keys" && has_value)
+      options.keys = std::stoul(argv[++i]);
+    else if (name == "--seconds" && has_value)
+      options.seconds = std::stod(argv[++i]);
+    else if (name == "--threads" && has_value)
+      options.threads = static_cast<unsigned>(std::stoul(argv[++i]));
+    else if (name == "--only" && has_value)
+      options.only = argv[++i];
+    else if (name == "--load" && has_value)
+      options.load = std::stod(argv[++i]);
+    else
+      return usage();
   }
   if (options.small_pages) ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-  if (options.subject == "sluice") run<SluiceTable>(options);
-  else if (options.subject == "mutex_map") run<MutexMap>(options);
-  else if (options.subject == "flat_map") run<FlatMap>(options);
-  else if (options.subject == "tbb") run<TbbMap>(options);
-  else return usage();
+  if (options.subject == "sluice")
+    run<SluiceTable>(options);
+  else if (options.subject == "mutex_map")
+    run<MutexMap>(options);
+  else if (options.subject == "flat_map")
+    run<FlatMap>(options);
+  else if (options.subject == "tbb")
+    run<TbbMap>(options);
+  else
+    return usage();
   return 0;
 }

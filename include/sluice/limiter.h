@@ -137,7 +137,7 @@ class Limiter {
   Limiter& operator=(const Limiter&) = delete;
   ~Limiter();
 
-  // ---- asking ------------------------------------------------------------------------------------
+  // ---- asking ---------------------------------------------------------------------------------
 
   [[nodiscard]] bool allow(std::string_view key = {}) { return check(key).allowed(); }
   [[nodiscard]] Decision check(std::string_view key, Cost cost = 1) { return check(key, cost, now()); }
@@ -167,7 +167,7 @@ class Limiter {
   [[nodiscard]] static bool check_all(std::span<const Ask> asks, std::span<Decision> decisions,
                                       Now now);
 
-  // ---- corrections -------------------------------------------------------------------------------
+  // ---- corrections ----------------------------------------------------------------------------
 
   // A check that can be taken back: because the request was not counted after all, or, for
   // `concurrency`, because it has ended.
@@ -193,7 +193,7 @@ class Limiter {
   // Forgets what a key has used. True if there was something.
   bool forget(std::string_view key);
 
-  // ---- waiting -----------------------------------------------------------------------------------
+  // ---- waiting --------------------------------------------------------------------------------
 
   // Waits its turn, for at most `timeout`: those who wait for one key are served in the order in
   // which they came. Refused only if the time does not suffice (at once, if that can be known) or
@@ -205,7 +205,7 @@ class Limiter {
   Pending acquire(std::string key, Nanos timeout, Cost cost, Timer& timer,
                   std::function<void(const Decision&)> done);
 
-  // ---- about itself ------------------------------------------------------------------------------
+  // ---- about itself ---------------------------------------------------------------------------
 
   [[nodiscard]] Now now() const noexcept;
   [[nodiscard]] const std::vector<Limit>& limits() const noexcept;

@@ -4,19 +4,6 @@
 namespace sluice::core {
 namespace {
 
-Step<GcraState> answer(const GcraLimit& limit, const MeterStep& step) noexcept {
-  Decision decision{
-      .verdict = step.verdict,
-      .limit = limit.meter.burst,
-      .remaining = static_cast<std::uint64_t>(meter_remaining(limit.meter, step.level)),
-      .reset_after = gcra_wait(limit, step.level),
-      .retry_after = std::nullopt,
-      .delay = gcra_wait(limit, step.delay),
-  };
-  if (step.verdict == Verdict::refused) decision.retry_after = gcra_wait(limit, step.wait);
-  return {.state = step.state, .decision = decision, .receipt = step.receipt};
-}
-
 std::uint8_t fraction_bits_for(std::int64_t period_ns, std::int64_t amount) noexcept {
   if (period_ns % amount == 0) return 0;
   return period_ns / amount >= 16 ? 4 : 8;
@@ -35,18 +22,14 @@ GcraLimit GcraLimit::from(Numbers numbers) noexcept {
                     .queue = numbers.queue.count() * tick_per_ns,
                     .slack = kClockStep.count() * tick_per_ns,
                     .burst = numbers.burst,
-                    .count_denied = numbers.count_denied},
+                    .count_denied = numbers.count_denied,
+                    .inverse = inverse_of(unit)},
           .fraction_bits = bits};
-}
-
-Step<GcraState> gcra_step(const GcraLimit& limit, GcraState state, MonoTime now,
-                          Cost cost) noexcept {
-  return answer(limit, meter_step(limit.meter, state, gcra_ticks(limit, now), cost));
 }
 
 Step<GcraState> gcra_charge(const GcraLimit& limit, GcraState state, MonoTime now,
                             Cost cost) noexcept {
-  return answer(limit, meter_charge(limit.meter, state, gcra_ticks(limit, now), cost));
+  return gcra_answer(limit, meter_charge(limit.meter, state, gcra_ticks(limit, now), cost));
 }
 
 GcraState gcra_refund(const GcraLimit& limit, GcraState state, MonoTime now, Receipt receipt,

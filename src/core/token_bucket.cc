@@ -44,7 +44,8 @@ IntervalLimit IntervalLimit::from(Numbers numbers) noexcept {
                     .queue = 0,
                     .slack = ceil_div(kClockStep.count(), numbers.period.count()) * amount,
                     .burst = numbers.burst,
-                    .count_denied = numbers.count_denied},
+                    .count_denied = numbers.count_denied,
+                    .inverse = inverse_of(1)},
           .amount = amount,
           .period = numbers.period};
 }

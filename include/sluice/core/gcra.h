@@ -59,8 +59,33 @@ using GcraState = MeterState;
   return {.tat = gcra_ticks(limit, now)};
 }
 
-[[nodiscard]] Step<GcraState> gcra_step(const GcraLimit& limit, GcraState state, MonoTime now,
-                                        Cost cost) noexcept;
+// From ticks to time. Field by field, into the caller's memory: copied as a whole, a decision takes
+// longer than it took to make.
+constexpr void gcra_describe(const GcraLimit& limit, const MeterStep& step,
+                             Decision& decision) noexcept {
+  decision.verdict = step.verdict;
+  decision.limit = limit.meter.burst;
+  decision.remaining = static_cast<std::uint64_t>(meter_remaining(limit.meter, step.level));
+  decision.reset_after = gcra_wait(limit, step.level);
+  if (step.verdict == Verdict::refused) {
+    decision.retry_after = gcra_wait(limit, step.wait);
+  } else {
+    decision.retry_after.reset();
+  }
+  decision.delay = gcra_wait(limit, step.delay);
+}
+
+[[nodiscard]] constexpr Step<GcraState> gcra_answer(const GcraLimit& limit,
+                                                    const MeterStep& step) noexcept {
+  Step<GcraState> answer{.state = step.state, .decision = {}, .receipt = step.receipt};
+  gcra_describe(limit, step, answer.decision);
+  return answer;
+}
+
+[[nodiscard]] constexpr Step<GcraState> gcra_step(const GcraLimit& limit, GcraState state,
+                                                  MonoTime now, Cost cost) noexcept {
+  return gcra_answer(limit, meter_step(limit.meter, state, gcra_ticks(limit, now), cost));
+}
 [[nodiscard]] Step<GcraState> gcra_charge(const GcraLimit& limit, GcraState state, MonoTime now,
                                           Cost cost) noexcept;
 [[nodiscard]] GcraState gcra_refund(const GcraLimit& limit, GcraState state, MonoTime now,

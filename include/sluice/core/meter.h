@@ -36,7 +36,13 @@ struct Meter {
   std::int64_t slack = 0;     // kClockStep in ticks
   Cost burst = 1;             // capacity in units of cost
   bool count_denied = false;
+  std::uint64_t inverse = ~std::uint64_t{0};  // inverse_of(unit)
 };
+
+// (2^64 - 1) / unit: what turns a division by the unit into a multiplication.
+[[nodiscard]] constexpr std::uint64_t inverse_of(std::int64_t unit) noexcept {
+  return ~std::uint64_t{0} / static_cast<std::uint64_t>(unit);
+}
 
 struct MeterState {
   std::uint64_t tat = 0;
@@ -81,7 +87,12 @@ struct MeterStep {
 
 [[nodiscard]] constexpr std::int64_t meter_remaining(const Meter& meter,
                                                      std::int64_t level) noexcept {
-  return std::max<std::int64_t>(meter.capacity - level, 0) / meter.unit;
+  const auto room = static_cast<std::uint64_t>(std::max<std::int64_t>(meter.capacity - level, 0));
+  const auto unit = static_cast<std::uint64_t>(meter.unit);
+  // The product is too low by less than one, for any room below 2^63.
+  const auto quotient = static_cast<std::uint64_t>(Uint128{room} * meter.inverse >> 64U);
+  const bool one_more = room - quotient * unit >= unit;
+  return static_cast<std::int64_t>(quotient + (one_more ? 1 : 0));
 }
 
 // The level after a charge nobody could refuse: up to the capacity, and never down.

@@ -49,7 +49,7 @@ struct StateOf<ConcurrencyLimit> {
 template <class Limit>
 using state_of = typename StateOf<Limit>::type;
 
-// ---- step: decide ------------------------------------------------------------------------------
+// ---- step: decide -----------------------------------------------------------------------------
 
 [[nodiscard]] inline auto step(const GcraLimit& l, GcraState s, Now now, Cost cost) noexcept {
   return gcra_step(l, s, now.mono, cost);
@@ -79,7 +79,7 @@ using state_of = typename StateOf<Limit>::type;
   return concurrency_step(l, s, now.mono, cost);
 }
 
-// ---- charge: a cost that cannot be refused any more --------------------------------------------
+// ---- charge: a cost that cannot be refused any more -------------------------------------------
 
 [[nodiscard]] inline auto charge(const GcraLimit& l, GcraState s, Now now, Cost cost) noexcept {
   return gcra_charge(l, s, now.mono, cost);
@@ -111,7 +111,7 @@ using state_of = typename StateOf<Limit>::type;
   return concurrency_charge(l, s, now.mono, cost);
 }
 
-// ---- refund: up to `amount` of a charge, once --------------------------------------------------
+// ---- refund: up to `amount` of a charge, once -------------------------------------------------
 
 [[nodiscard]] inline auto refund(const GcraLimit& l, GcraState s, Now now, Receipt receipt,
                                  Cost amount) noexcept {
@@ -144,7 +144,7 @@ inline void refund(const BucketsLimit&, BucketsView s, Now, Receipt receipt, Cos
   return concurrency_release(l, s, now.mono, lease, amount);
 }
 
-// ---- edits -------------------------------------------------------------------------------------
+// ---- edits ------------------------------------------------------------------------------------
 
 // Whether states of one limit can be read by the other; if not, what was used is charged anew.
 [[nodiscard]] inline bool same_grid(const GcraLimit&, const GcraLimit&) noexcept { return true; }

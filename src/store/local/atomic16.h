@@ -17,6 +17,10 @@
 
 #include <cstdint>
 
+#ifdef __x86_64__
+#include <emmintrin.h>
+#endif
+
 #if defined(__x86_64__) && !defined(SLUICE_ATOMIC16_FALLBACK) && !defined(__SANITIZE_THREAD__)
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -69,11 +73,13 @@ struct alignas(16) Pair {
 inline const bool kLoadsAreAtomic = __builtin_cpu_supports("avx") != 0;
 
 [[nodiscard]] inline Pair load16(Pair* at) noexcept {
-  Pair pair;
   if (kLoadsAreAtomic) [[likely]] {
-    asm volatile("movdqa %1, %%xmm0\n\tmovdqa %%xmm0, %0" : "=m"(pair) : "m"(*at) : "xmm0");
-    return pair;
+    __m128i both;
+    asm volatile("movdqa %1, %0" : "=x"(both) : "m"(*at) : "memory");
+    return {.key = static_cast<std::uint64_t>(_mm_cvtsi128_si64(both)),
+            .state = static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_unpackhi_epi64(both, both)))};
   }
+  Pair pair;
   // Exchanging a pair with itself reads it, whether or not it is the one expected.
   asm volatile("lock cmpxchg16b %0"
                : "+m"(*at), "+a"(pair.key), "+d"(pair.state)

@@ -159,7 +159,7 @@ class BlockPool {
 
  private:
   static constexpr int kQuickProbes = 6;
-  static constexpr int kProbes = 256;
+  static constexpr int kProbes = 48;
   static constexpr std::uint32_t kTakeoverEvery = 16;
   static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
   static constexpr std::size_t kUnitsPerSlab = kSlabBytes / kBlockBytesMin;

@@ -142,8 +142,7 @@ LocalStoreStatus LocalStore::status() const {
           .huge_page_bytes = mapping_->huge_page_bytes()};
 }
 
-// ---- upkeep
-// --------------------------------------------------------------------------------------
+// ---- upkeep -----------------------------------------------------------------------------------
 
 void LocalStore::upkeep(Now now) noexcept {
   const std::lock_guard guard{upkeep_};

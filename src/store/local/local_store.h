@@ -54,8 +54,7 @@ class LocalStore {
   LocalStore& operator=(const LocalStore&) = delete;
   ~LocalStore();
 
-  // ---- limits and keys
-  // ---------------------------------------------------------------------------
+  // ---- limits and keys ------------------------------------------------------------------------
 
   [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, Now now);
   void stop_using(LimitNumber number) noexcept { limits_->stop_using(number); }
@@ -64,8 +63,7 @@ class LocalStore {
   }
   [[nodiscard]] DigestSecret secret() const noexcept { return mapping_->secret(); }
 
-  // ---- decisions
-  // ---------------------------------------------------------------------------------
+  // ---- decisions ------------------------------------------------------------------------------
 
   [[nodiscard]] Answer decide(const Check& check, Now now) noexcept {
     return table_.decide(check, mapping_->stored(now));
@@ -89,8 +87,7 @@ class LocalStore {
     return mapping_->epoch(limit);
   }
 
-  // ---- operators
-  // ---------------------------------------------------------------------------------
+  // ---- operators ------------------------------------------------------------------------------
 
   using Entry = Table::Entry;
   [[nodiscard]] static std::uint64_t fingerprint_of(const Digest& key) noexcept {

@@ -57,8 +57,7 @@ std::size_t rounded_up(std::size_t bytes, std::size_t to) noexcept {
   return (bytes + to - 1) / to * to;
 }
 
-// ---- layout
-// --------------------------------------------------------------------------------------
+// ---- layout -----------------------------------------------------------------------------------
 
 struct Offsets {
   std::size_t limits = kPage;
@@ -83,7 +82,8 @@ Offsets offsets_of(const MappingSizes& sizes) noexcept {
 
 MappingSizes sizes_for(std::size_t memory) noexcept {
   MappingSizes sizes{.bytes = memory};
-  sizes.limits = std::clamp<std::size_t>(memory / kLimitsPart / sizeof(LimitRecord), 64, kLimitNumbers - 1);
+  sizes.limits =
+      std::clamp<std::size_t>(memory / kLimitsPart / sizeof(LimitRecord), 64, kLimitNumbers - 1);
   sizes.slabs = memory / kBlocksPart / BlockPool::kSlabBytes;
   const std::size_t taken = offsets_of(sizes).end + 2 * kPage;  // for rounding, each part once
   sizes.groups = Table::groups_within((memory - taken) / (kGroupBytes + 1));
@@ -96,8 +96,7 @@ std::uint64_t checksum_of(const MappingHeader& header) noexcept {
   return hash.finish().low;
 }
 
-// ---- messages
-// ------------------------------------------------------------------------------------
+// ---- messages ---------------------------------------------------------------------------------
 
 std::string why(int error) { return std::generic_category().message(error); }
 
@@ -108,8 +107,7 @@ tl::unexpected<Diagnostic> problem(const std::string& path, std::string_view wha
 
 constexpr std::string_view kOrFresh = "or allow the state to start fresh, which forgets all counts";
 
-// ---- locks
-// ---------------------------------------------------------------------------------------
+// ---- locks ------------------------------------------------------------------------------------
 
 // Behind any data, so that they never concern a byte that is there.
 constexpr off_t kLockBase = off_t{1} << 62U;
@@ -137,8 +135,7 @@ void wait_for_lock(int file, off_t byte, short type) noexcept {
   }
 }
 
-// ---- files
-// ---------------------------------------------------------------------------------------
+// ---- files ------------------------------------------------------------------------------------
 
 std::optional<Diagnostic> check_file(const std::string& path, const struct stat& status) {
   const auto answer = [](tl::unexpected<Diagnostic> wrong) { return std::move(wrong).value(); };
@@ -228,8 +225,7 @@ std::uint64_t boot_hash() {
 
 }  // namespace
 
-// ---- opening
-// -------------------------------------------------------------------------------------
+// ---- opening ----------------------------------------------------------------------------------
 
 Parsed<Mapping> Mapping::open(const MappingOptions& options, Now now, bool discard) {
   if (options.memory < kMemoryMin) {
@@ -395,8 +391,7 @@ Mapping::~Mapping() {
   if (file_ >= 0) ::close(file_);
 }
 
-// ---- parts
-// ---------------------------------------------------------------------------------------
+// ---- parts ------------------------------------------------------------------------------------
 
 MappingHeader& Mapping::header() const noexcept {
   return *reinterpret_cast<MappingHeader*>(memory_.data());
@@ -437,8 +432,7 @@ void Mapping::raise_all_epochs() noexcept {
   for (LimitNumber i = 0; i < kEpochs; ++i) raise_epoch(i);
 }
 
-// ---- time
-// ----------------------------------------------------------------------------------------
+// ---- time -------------------------------------------------------------------------------------
 
 Now Mapping::stored(Now now) const noexcept {
   return {.mono = now.mono + shift_, .wall_offset = now.wall_offset - shift_};
@@ -473,8 +467,7 @@ void Mapping::remember_time(Now now) noexcept {
   }
 }
 
-// ---- limits, pages
-// -------------------------------------------------------------------------------
+// ---- limits, pages ----------------------------------------------------------------------------
 
 Mapping::LimitsLock::LimitsLock(const Mapping& mapping) noexcept : file_(mapping.file_) {
   if (file_ >= 0) wait_for_lock(file_, kLimitsByte, F_WRLCK);

@@ -56,8 +56,7 @@ std::uint32_t fresh_nonce(Now now) noexcept {
 
 }  // namespace
 
-// ---- words
-// ---------------------------------------------------------------------------------------
+// ---- words ------------------------------------------------------------------------------------
 
 // Codec<Kind> writes small states as words and reads them back.
 template <class Kind>
@@ -166,8 +165,7 @@ struct Codec {
 
 namespace {
 
-// ---- large states
-// --------------------------------------------------------------------------------
+// ---- large states -----------------------------------------------------------------------------
 
 // A log as words: its entries from the oldest on, two words each.
 struct UnpackedLog {
@@ -252,8 +250,7 @@ template <class Kind>
 using Unpacked =
     std::conditional_t<std::is_same_v<Kind, core::LogLimit>, UnpackedLog, UnpackedBuckets>;
 
-// ---- operations
-// ----------------------------------------------------------------------------------
+// ---- operations -------------------------------------------------------------------------------
 
 template <class State>
 Outcome take(State& state, const core::Step<State>& step) noexcept {
@@ -337,8 +334,7 @@ bool state_fits(std::int64_t width, unsigned bits, Nanos matters) noexcept {
 
 }  // namespace
 
-// ---- the limit
-// -----------------------------------------------------------------------------------
+// ---- the limit --------------------------------------------------------------------------------
 
 StoredLimit::Layout StoredLimit::layout_of(const core::CompiledLimit& limit) noexcept {
   const auto divided = [](Cost amount, unsigned counts, Nanos width, Nanos matters) {
@@ -395,24 +391,24 @@ Parsed<StoredLimit> StoredLimit::from(const Limit& limit) {
   return stored;
 }
 
-StoredLimit::WordStep StoredLimit::step(std::uint64_t word, Now now, Cost cost) const noexcept {
-  const auto small = [&]<class Kind>(const Kind& of) noexcept -> WordStep {
-    const auto state = Codec<Kind>::from_word(of, layout_, word, now);
-    const auto stepped = core::step(of, state, now, cost);
-    if (stepped.state == state) {
-      return {.word = word, .outcome = {.decision = stepped.decision, .receipt = stepped.receipt}};
-    }
-    const std::optional<std::uint64_t> after = Codec<Kind>::to_word(layout_, stepped.state);
-    if (!after) return {.fits = false};
-    return {.word = *after, .outcome = {.decision = stepped.decision, .receipt = stepped.receipt}};
-  };
-  if (const auto* gcra = std::get_if<core::GcraLimit>(&compiled_)) return small(*gcra);
+bool StoredLimit::step_other(std::uint64_t& word, Now now, Cost cost, Decision& decision,
+                             Receipt& receipt) const noexcept {
   return std::visit(
-      [&]<class Kind>(const Kind& of) noexcept -> WordStep {
-        if constexpr (kIsLarge<Kind>)
-          return {.fits = false};
-        else
-          return small(of);
+      [&]<class Kind>(const Kind& of) noexcept {
+        if constexpr (kIsLarge<Kind>) {
+          return false;
+        } else {
+          const auto state = Codec<Kind>::from_word(of, layout_, word, now);
+          const auto step = core::step(of, state, now, cost);
+          if (!(step.state == state)) {
+            const std::optional<std::uint64_t> after = Codec<Kind>::to_word(layout_, step.state);
+            if (!after) return false;
+            word = *after;
+          }
+          decision = step.decision;
+          receipt = step.receipt;
+          return true;
+        }
       },
       compiled_);
 }

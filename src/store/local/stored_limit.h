@@ -26,6 +26,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <variant>
 
 namespace sluice::store {
 
@@ -89,13 +90,24 @@ class StoredLimit {
     return gcra != nullptr ? core::gcra_ticks(*gcra, now.mono) : 0;
   }
 
-  // The common case, decided without a buffer.
-  struct WordStep {
-    std::uint64_t word = 0;
-    bool fits = true;  // otherwise nothing here counts: the state needs apply()
-    Outcome outcome;
-  };
-  [[nodiscard]] WordStep step(std::uint64_t word, Now now, Cost cost) const noexcept;
+  // The common case, decided without a buffer: the word becomes the new one. False, and nothing
+  // changed, when the state needs apply().
+  [[nodiscard]] bool step(std::uint64_t& word, Now now, Cost cost, Decision& decision,
+                          Receipt& receipt) const noexcept {
+    const auto* gcra = std::get_if<core::GcraLimit>(&compiled_);
+    if (gcra == nullptr) [[unlikely]]
+      return step_other(word, now, cost, decision, receipt);
+    const core::MeterStep step =
+        core::meter_step(gcra->meter, {.tat = word}, core::gcra_ticks(*gcra, now.mono), cost);
+    if (step.state.refunded != 0) [[unlikely]]
+      return false;
+    word = step.state.tat;
+    core::gcra_describe(*gcra, step, decision);
+    receipt.mark = step.receipt.mark;
+    receipt.cost = step.receipt.cost;
+    receipt.edition = 0;
+    return true;
+  }
   [[nodiscard]] bool expired(std::uint64_t word, Now now) const noexcept;
   [[nodiscard]] Debt debt(std::uint64_t word, Now now) const noexcept;
 
@@ -126,6 +138,8 @@ class StoredLimit {
   template <class Kind>
   friend struct Codec;
 
+  [[nodiscard]] bool step_other(std::uint64_t& word, Now now, Cost cost, Decision& decision,
+                                Receipt& receipt) const noexcept;
   [[nodiscard]] static Layout layout_of(const core::CompiledLimit& limit) noexcept;
 
   Limit limit_;

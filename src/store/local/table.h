@@ -49,6 +49,7 @@
 #include "store/local/block_pool.h"
 #include "store/local/stored_limit.h"
 #include <sluice/decision.h>
+#include <sluice/int128.h>
 #include <sluice/limit.h>
 #include <sluice/time.h>
 
@@ -175,8 +176,7 @@ class BasicTable {
     __builtin_prefetch(places.at(0), 1);
   }
 
-  // ---- for operators
-  // -----------------------------------------------------------------------------
+  // ---- for operators --------------------------------------------------------------------------
 
   struct Entry {
     std::uint64_t fingerprint = 0;  // of the digest: fingerprint_of
@@ -217,6 +217,20 @@ class BasicTable {
   static constexpr std::uint64_t kChoiceMask = std::uint64_t{3} << kChoiceShift;
   static constexpr std::uint64_t kTagMask = ~((std::uint64_t{1} << 28U) - 1);
 
+  // How far a key's groups lie apart. From the fingerprint alone, so that a slot's other groups can
+  // be told from the slot. Never 0: with a number of groups that 2 and 3 do not divide, the four
+  // choices of a key then differ.
+  [[nodiscard]] static std::size_t stride_of(std::uint64_t tag, std::size_t groups) noexcept {
+    const std::uint64_t mixed = tag * 0x9e3779b97f4a7c15ULL;
+    return 1 + static_cast<std::size_t>(Uint128{mixed} * (groups - 1) >> 64U);
+  }
+  [[nodiscard]] static std::size_t moved(std::size_t group, std::size_t by,
+                                         std::size_t groups) noexcept {
+    group += by;
+    while (group >= groups) group -= groups;
+    return group;
+  }
+
   // A key's places in the order in which they are looked at: its line, that line's neighbour, then
   // the other groups.
   struct Places {
@@ -224,16 +238,12 @@ class BasicTable {
     std::uint64_t tag;  // fingerprint, where the key word has it
     std::size_t line;   // 0 or kSlotsPerLine: where to begin in a group
     std::size_t home;   // number of the first group
-    std::size_t stride;
     std::size_t groups;
 
     [[nodiscard]] std::size_t group(std::size_t choice) const noexcept {
-      std::size_t group = home;
-      for (; choice > 0; --choice) {
-        group += stride;
-        if (group >= groups) group -= groups;
-      }
-      return group;
+      if (choice == 0) [[likely]]
+        return home;
+      return moved(home, choice * stride_of(tag, groups), groups);
     }
     [[nodiscard]] std::size_t slot(std::size_t place) const noexcept {
       return group(place / kSlotsPerGroup) * kSlotsPerGroup + (place + line) % kSlotsPerGroup;
@@ -242,7 +252,6 @@ class BasicTable {
   };
 
   [[nodiscard]] std::size_t groups() const noexcept { return memory_.passed.size(); }
-  [[nodiscard]] std::size_t stride_of(std::uint64_t tag) const noexcept;
   [[nodiscard]] Places places_of(const Digest& key) const noexcept;
   [[nodiscard]] std::uint32_t number_of(const Pair* at) const noexcept {
     return static_cast<std::uint32_t>(at - memory_.slots.data());
@@ -260,19 +269,22 @@ class BasicTable {
     std::size_t place = 0;
     Pair pair;
   };
+  [[nodiscard]] Found find_in(const Places& places, std::size_t choice) noexcept;
   [[nodiscard]] Found find(const Places& places) noexcept;
   [[nodiscard]] Found find_confirmed(const Places& places, Now now) noexcept;
+  [[nodiscard]] Found find_confirmed_anywhere(const Places& places, Now now) noexcept;
 
-  [[nodiscard]] Answer operate(const Check& check, const Operation& operation, Now now) noexcept;
+  // Answers come by reference: copying them costs more than making them.
+  void operate(const Check& check, const Operation& operation, Now now, Answer& answer) noexcept;
 
-  // Each does its part once; nothing means that somebody interfered and it has to be tried again.
-  [[nodiscard]] std::optional<Answer> try_update(const Found& found, const Check& check,
-                                                 const Operation& operation, Now now) noexcept;
-  [[nodiscard]] std::optional<Answer> try_update_slowly(const Found& found, const Check& check,
-                                                        const Operation& operation,
-                                                        Now now) noexcept;
-  [[nodiscard]] std::optional<Answer> try_insert(const Places& places, const Check& check,
-                                                 const Operation& operation, Now now) noexcept;
+  // Each does its part once; false means that somebody interfered and it has to be tried again.
+  [[nodiscard]] bool try_update(const Found& found, const Check& check, const Operation& operation,
+                                Now now, Answer& answer) noexcept;
+  [[nodiscard]] bool try_update_slowly(const Found& found, const Check& check,
+                                       const Operation& operation, Now now,
+                                       Answer& answer) noexcept;
+  [[nodiscard]] bool try_insert(const Places& places, const Check& check,
+                                const Operation& operation, Now now, Answer& answer) noexcept;
 
   [[nodiscard]] Answer would_answer(const Found& found, const Check& check, Now now) noexcept;
   [[nodiscard]] Answer peek(Check check, Now now) noexcept;
@@ -299,8 +311,8 @@ class BasicTable {
   [[nodiscard]] Published publish(Pair* at, Pair before, std::uint64_t key,
                                   const StateBuffer& state, const StoredLimit& limit,
                                   const Debt& debt, Now now) noexcept;
-  [[nodiscard]] Answer without_room(const Check& check, const StoredLimit& limit, Answer admitted,
-                                    std::uint64_t forgiven, Nanos room_after) noexcept;
+  void without_room(const Check& check, const StoredLimit& limit, std::uint64_t forgiven,
+                    Nanos room_after, Answer& answer) noexcept;
 
   [[nodiscard]] bool exchange(Pair* at, Pair expected, Pair desired) noexcept;
   [[nodiscard]] const StoredLimit* limit_of(Pair pair) const noexcept {

@@ -14,21 +14,12 @@ namespace sluice::store {
 // One per thread and kind of use: an update, and an insertion that has to make room for it.
 inline thread_local StateBuffer t_state;
 
-// ---- places
-// --------------------------------------------------------------------------------------
+// ---- places -----------------------------------------------------------------------------------
 
 template <class Access>
 std::uint64_t BasicTable<Access>::fingerprint_of(const Digest& key) noexcept {
   const std::uint64_t tag = key.low & kTagMask;
   return (tag != 0 ? tag : kTagMask) >> 28U;  // 0 would be an empty slot
-}
-
-// From the fingerprint alone, so that a slot's other groups can be told from the slot. Never 0:
-// with a number of groups that 2 and 3 do not divide, the four choices of a key then differ.
-template <class Access>
-std::size_t BasicTable<Access>::stride_of(std::uint64_t tag) const noexcept {
-  const std::uint64_t mixed = tag * 0x9e3779b97f4a7c15ULL;
-  return 1 + static_cast<std::size_t>(Uint128{mixed} * (groups() - 1) >> 64U);
 }
 
 template <class Access>
@@ -39,7 +30,6 @@ typename BasicTable<Access>::Places BasicTable<Access>::places_of(
           .tag = tag,
           .line = (key.low & 1U) * kSlotsPerLine,
           .home = static_cast<std::size_t>(Uint128{key.high} * groups() >> 64U),
-          .stride = stride_of(tag),
           .groups = groups()};
 }
 
@@ -48,16 +38,13 @@ template <class Access>
 typename BasicTable<Access>::Places BasicTable<Access>::places_from(
     std::size_t slot, std::uint64_t key) const noexcept {
   const std::uint64_t tag = key & kTagMask;
-  const std::size_t stride = stride_of(tag);
-  Places places{.slots = memory_.slots.data(),
-                .tag = tag,
-                .line = 0,
-                .home = slot / kSlotsPerGroup,
-                .stride = groups() - stride,  // backwards
-                .groups = groups()};
-  places.home = places.group((key & kChoiceMask) >> kChoiceShift);
-  places.stride = stride;
-  return places;
+  const std::size_t choice = (key & kChoiceMask) >> kChoiceShift;
+  const std::size_t back = choice * (groups() - stride_of(tag, groups()));
+  return {.slots = memory_.slots.data(),
+          .tag = tag,
+          .line = 0,
+          .home = moved(slot / kSlotsPerGroup, back, groups()),
+          .groups = groups()};
 }
 
 template <class Access>
@@ -95,8 +82,7 @@ void BasicTable<Access>::vacated(const Pair* at, Pair before) noexcept {
   if (choice > 0) lower_passed(places_from(number_of(at), before.key), choice);
 }
 
-// ---- exchanges
-// -----------------------------------------------------------------------------------
+// ---- exchanges --------------------------------------------------------------------------------
 
 template <class Access>
 bool BasicTable<Access>::exchange(Pair* at, Pair expected, Pair desired) noexcept {
@@ -120,34 +106,49 @@ bool BasicTable<Access>::holds(std::size_t slot, Handle handle) noexcept {
   return (pair.key & kWide) != 0 && pair.state == handle.word();
 }
 
-// ---- lookup
-// --------------------------------------------------------------------------------------
+// ---- lookup -----------------------------------------------------------------------------------
 
 template <class Access>
-typename BasicTable<Access>::Found BasicTable<Access>::find(const Places& places) noexcept {
-  for (std::size_t choice = 0; choice < kChoices; ++choice) {
-    const std::size_t group = places.group(choice);
-    const std::uint64_t tag = places.tag | std::uint64_t{choice} << kChoiceShift;
-    for (std::size_t i = 0; i < kSlotsPerGroup; ++i) {
-      Pair* const at = places.slots + group * kSlotsPerGroup + (i + places.line) % kSlotsPerGroup;
-      if ((Access::load_key(at) & (kTagMask | kChoiceMask)) != tag) continue;
-      const Pair pair = Access::load(at);
-      if ((pair.key & (kTagMask | kChoiceMask)) != tag) continue;
-      return {.at = at, .place = choice * kSlotsPerGroup + i, .pair = pair};
-    }
-    if (!passed(group)) break;
+inline typename BasicTable<Access>::Found BasicTable<Access>::find_in(const Places& places,
+                                                                      std::size_t choice) noexcept {
+  const std::uint64_t tag = places.tag | std::uint64_t{choice} << kChoiceShift;
+  Pair* const first = places.slots + places.group(choice) * kSlotsPerGroup;
+  for (std::size_t i = 0; i < kSlotsPerGroup; ++i) {
+    Pair* const at = first + (i ^ places.line);
+    if ((Access::load_key(at) & (kTagMask | kChoiceMask)) != tag) continue;
+    const Pair pair = Access::load(at);
+    if ((pair.key & (kTagMask | kChoiceMask)) != tag) continue;
+    return {.at = at, .place = choice * kSlotsPerGroup + i, .pair = pair};
   }
   return {};
 }
 
-// The key's slot, after helping whoever is placing it.
 template <class Access>
-typename BasicTable<Access>::Found BasicTable<Access>::find_confirmed(const Places& places,
-                                                                      Now now) noexcept {
+typename BasicTable<Access>::Found BasicTable<Access>::find(const Places& places) noexcept {
+  for (std::size_t choice = 0; choice < kChoices; ++choice) {
+    const Found found = find_in(places, choice);
+    if (found.at != nullptr) return found;
+    if (!passed(places.group(choice))) break;
+  }
+  return {};
+}
+
+// The key's slot, after helping whoever is placing it. Nearly all are in their first group.
+template <class Access>
+inline typename BasicTable<Access>::Found BasicTable<Access>::find_confirmed(const Places& places,
+                                                                             Now now) noexcept {
+  const Found home = find_in(places, 0);
+  if (home.at != nullptr && (home.pair.key & kTentative) == 0) [[likely]]
+    return home;
+  return find_confirmed_anywhere(places, now);
+}
+
+template <class Access>
+[[gnu::noinline]] typename BasicTable<Access>::Found BasicTable<Access>::find_confirmed_anywhere(
+    const Places& places, Now now) noexcept {
   while (true) {
     const Found found = find(places);
-    if ((found.pair.key & kTentative) == 0) [[likely]]
-      return found;
+    if ((found.pair.key & kTentative) == 0) return found;
     help(places, found, now);
   }
 }
@@ -183,41 +184,35 @@ void BasicTable<Access>::help(const Places& places, const Found& tentative, Now 
                  {.key = tentative.pair.key & ~kTentative, .state = limit->idle(now)});
 }
 
-// ---- updates
-// -------------------------------------------------------------------------------------
+// ---- updates ----------------------------------------------------------------------------------
 
 template <class Access>
-Answer BasicTable<Access>::operate(const Check& check, const Operation& operation,
-                                   Now now) noexcept {
+void BasicTable<Access>::operate(const Check& check, const Operation& operation, Now now,
+                                 Answer& answer) noexcept {
   const Places places = places_of(check.key);
   while (true) {
     const Found found = find_confirmed(places, now);
-    const std::optional<Answer> answer = found.at != nullptr
-                                             ? try_update(found, check, operation, now)
-                                             : try_insert(places, check, operation, now);
-    if (answer) [[likely]]
-      return *answer;
+    const bool done = found.at != nullptr ? try_update(found, check, operation, now, answer)
+                                          : try_insert(places, check, operation, now, answer);
+    if (done) [[likely]]
+      return;
   }
 }
 
 template <class Access>
-std::optional<Answer> BasicTable<Access>::try_update(const Found& found, const Check& check,
-                                                     const Operation& operation, Now now) noexcept {
+bool BasicTable<Access>::try_update(const Found& found, const Check& check,
+                                    const Operation& operation, Now now, Answer& answer) noexcept {
   const bool common = (found.pair.key & (kLimitMask | kWide)) == check.limit;
   if (common && operation.action == Action::decide) [[likely]] {
-    const StoredLimit::WordStep step =
-        limits_.find(check.limit)->step(found.pair.state, now, operation.cost);
-    if (step.fits) [[likely]] {
-      const Answer answer{.decision = step.outcome.decision,
-                          .charge = {.limit = check.limit, .receipt = step.outcome.receipt}};
-      if (step.word == found.pair.state) return answer;  // a peek or a refusal
-      const Pair after{.key = found.pair.key, .state = step.word};
-      if (exchange(found.at, found.pair, after)) [[likely]]
-        return answer;
-      return std::nullopt;
+    std::uint64_t word = found.pair.state;
+    const StoredLimit& limit = *limits_.find(check.limit);
+    if (limit.step(word, now, operation.cost, answer.decision, answer.charge.receipt)) [[likely]] {
+      answer.charge.limit = check.limit;
+      if (word == found.pair.state) return true;  // a peek or a refusal
+      return exchange(found.at, found.pair, {.key = found.pair.key, .state = word});
     }
   }
-  return try_update_slowly(found, check, operation, now);
+  return try_update_slowly(found, check, operation, now, answer);
 }
 
 template <class Access>
@@ -233,11 +228,11 @@ bool BasicTable<Access>::load_state(const Found& found, StateBuffer& state) noex
 }
 
 template <class Access>
-std::optional<Answer> BasicTable<Access>::try_update_slowly(const Found& found, const Check& check,
-                                                            const Operation& operation,
-                                                            Now now) noexcept {
+bool BasicTable<Access>::try_update_slowly(const Found& found, const Check& check,
+                                           const Operation& operation, Now now,
+                                           Answer& answer) noexcept {
   StateBuffer& state = t_state;
-  if (!load_state(found, state)) return std::nullopt;
+  if (!load_state(found, state)) return false;
 
   // Refunds and renewals go to the limit that the state belongs to, charges bring their own.
   const StoredLimit* writer = limit_of(found.pair);
@@ -253,20 +248,20 @@ std::optional<Answer> BasicTable<Access>::try_update_slowly(const Found& found, 
     writer = limit;
     number = check.limit;
   }
-  if (writer == nullptr) return Answer{};
+  answer = {};
+  if (writer == nullptr) return true;
 
   const StoredLimit::Applied applied = writer->apply(operation, state, now);
-  Answer answer{.decision = applied.outcome.decision,
-                .charge = {.limit = number, .receipt = applied.outcome.receipt}};
-  if (!applied.changed) return answer;
+  answer = {.decision = applied.outcome.decision,
+            .charge = {.limit = number, .receipt = applied.outcome.receipt}};
+  if (!applied.changed) return true;
   const Debt debt = writer->debt(state, now);
   const std::uint64_t key = (found.pair.key & ~(kLimitMask | kWide)) | number;
-  switch (publish(found.at, found.pair, key, state, *writer, debt, now)) {
-    case Published::yes: return answer;
-    case Published::interfered: return std::nullopt;
-    case Published::no_room: break;
+  const Published published = publish(found.at, found.pair, key, state, *writer, debt, now);
+  if (published == Published::no_room) {
+    without_room(check, *writer, operation.cost, debt.lasts, answer);
   }
-  return without_room(check, *writer, answer, operation.cost, debt.lasts);
+  return published != Published::interfered;
 }
 
 template <class Access>
@@ -313,8 +308,7 @@ typename BasicTable<Access>::Published BasicTable<Access>::publish(
   return Published::yes;
 }
 
-// ---- insertion
-// -----------------------------------------------------------------------------------
+// ---- insertion --------------------------------------------------------------------------------
 
 template <class Access>
 Debt BasicTable<Access>::debt_of(Pair pair, Now now) noexcept {
@@ -369,23 +363,25 @@ typename BasicTable<Access>::Target BasicTable<Access>::choose_target(const Plac
 }
 
 template <class Access>
-std::optional<Answer> BasicTable<Access>::try_insert(const Places& places, const Check& check,
-                                                     const Operation& operation, Now now) noexcept {
+bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
+                                    const Operation& operation, Now now, Answer& answer) noexcept {
   // What was never charged, or has been forgotten, cannot be given back.
-  if (operation.action == Action::refund || operation.action == Action::renew) return Answer{};
+  answer = {};
+  if (operation.action == Action::refund || operation.action == Action::renew) return true;
 
   const StoredLimit& limit = *limits_.find(check.limit);
   StateBuffer& state = t_state;
   state.set(limit.idle(now));
   const StoredLimit::Applied applied = limit.apply(operation, state, now);
-  const Answer answer{.decision = applied.outcome.decision,
-                      .charge = {.limit = check.limit, .receipt = applied.outcome.receipt}};
-  if (!applied.changed) return answer;  // nothing to remember
+  answer = {.decision = applied.outcome.decision,
+            .charge = {.limit = check.limit, .receipt = applied.outcome.receipt}};
+  if (!applied.changed) return true;  // nothing to remember
 
   const Debt debt = limit.debt(state, now);
   const Target target = choose_target(places, debt.share(), now);
   if (target.at == nullptr) {
-    return without_room(check, limit, answer, debt.used, target.room_after);
+    without_room(check, limit, debt.used, target.room_after, answer);
+    return true;
   }
 
   const std::size_t choice = target.place / kSlotsPerGroup;
@@ -396,54 +392,57 @@ std::optional<Answer> BasicTable<Access>::try_insert(const Places& places, const
   raise_passed(places, choice);
   if (!exchange(target.at, target.found, tentative)) {
     lower_passed(places, choice);
-    return std::nullopt;
+    return false;
   }
   vacated(target.at, target.found);
   if (target.forgiven > 0) {
     count(evicted_);
     count(forgiven_, target.forgiven);
   }
-  if (!survives(places, target.place, tentative)) return std::nullopt;
+  if (!survives(places, target.place, tentative)) return false;
   switch (publish(target.at, tentative, key, state, limit, debt, now)) {
-    case Published::yes: count(inserted_); return answer;
-    case Published::interfered: return std::nullopt;
+    case Published::yes: count(inserted_); return true;
+    case Published::interfered: return false;
     case Published::no_room: break;
   }
   (void)clear(target.at, tentative);
-  return without_room(check, limit, answer, debt.used, debt.lasts);
+  without_room(check, limit, debt.used, debt.lasts, answer);
+  return true;
 }
 
 template <class Access>
-Answer BasicTable<Access>::without_room(const Check& check, const StoredLimit& limit,
-                                        Answer admitted, std::uint64_t forgiven,
-                                        Nanos room_after) noexcept {
-  if (!admitted.decision.allowed()) return admitted;  // a denied request that was to be counted
+void BasicTable<Access>::without_room(const Check& check, const StoredLimit& limit,
+                                      std::uint64_t forgiven, Nanos room_after,
+                                      Answer& answer) noexcept {
+  if (!answer.decision.allowed()) return;  // a denied request that was to be counted
+  answer.charge = {};
   if (check.no_room == NoRoom::forgive) {
     count(untracked_);
     count(forgiven_, forgiven);
-    admitted.charge = {};
-    return admitted;
+    return;
   }
   count(refused_for_room_);
-  return {.decision = {.verdict = Verdict::refused,
-                       .limit = core::capacity(limit.limit()),
-                       .remaining = 0,
-                       .reset_after = room_after,
-                       .retry_after = room_after},
-          .charge = {}};
+  answer.decision = {.verdict = Verdict::refused,
+                     .limit = core::capacity(limit.limit()),
+                     .remaining = 0,
+                     .reset_after = room_after,
+                     .retry_after = room_after};
 }
 
-// ---- decisions
-// -----------------------------------------------------------------------------------
+// ---- decisions --------------------------------------------------------------------------------
 
 template <class Access>
 Answer BasicTable<Access>::decide(const Check& check, Now now) noexcept {
-  return operate(check, {.action = Action::decide, .cost = check.cost, .receipt = {}}, now);
+  Answer answer;
+  operate(check, {.action = Action::decide, .cost = check.cost, .receipt = {}}, now, answer);
+  return answer;
 }
 
 template <class Access>
 Answer BasicTable<Access>::force(const Check& check, Now now) noexcept {
-  return operate(check, {.action = Action::charge, .cost = check.cost, .receipt = {}}, now);
+  Answer answer;
+  operate(check, {.action = Action::charge, .cost = check.cost, .receipt = {}}, now, answer);
+  return answer;
 }
 
 template <class Access>
@@ -459,7 +458,8 @@ void BasicTable<Access>::refund(const Check& check, const Charge& charge, Now no
     const StoredLimit* const issuer = limits_.find(charge.limit);
     if (holder == nullptr || issuer == nullptr) return;
     if (holder != issuer && !holder->honours(*issuer, check.change)) return;
-    if (try_update_slowly(found, check, operation, now)) return;
+    Answer answer;
+    if (try_update_slowly(found, check, operation, now, answer)) return;
   }
 }
 
@@ -476,7 +476,8 @@ Charge BasicTable<Access>::renew(const Check& check, const Charge& lease, Now no
     const StoredLimit* const issuer = limits_.find(lease.limit);
     if (holder == nullptr || issuer == nullptr) return {};
     if (holder != issuer && !holder->honours(*issuer, check.change)) return {};
-    if (const auto answer = try_update_slowly(found, check, operation, now)) return answer->charge;
+    Answer answer;
+    if (try_update_slowly(found, check, operation, now, answer)) return answer.charge;
   }
 }
 
@@ -487,7 +488,8 @@ void BasicTable<Access>::decide_batch(std::span<const Check> checks, Now now,
   for (std::size_t i = 0; i < std::min(kAhead, checks.size()); ++i) prefetch(checks[i].key);
   for (std::size_t i = 0; i < checks.size(); ++i) {
     if (i + kAhead < checks.size()) prefetch(checks[i + kAhead].key);
-    answers[i] = decide(checks[i], now);
+    const Operation operation{.action = Action::decide, .cost = checks[i].cost, .receipt = {}};
+    operate(checks[i], operation, now, answers[i]);
   }
 }
 
@@ -510,17 +512,16 @@ bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
     const Found found = find_confirmed(places_of(check.key), now);
     const StoredLimit& limit = *limits_.find(check.limit);
     if (found.at == nullptr || (found.pair.key & (kLimitMask | kWide)) == check.limit) {
-      const std::uint64_t word = found.at != nullptr ? found.pair.state : limit.idle(now);
-      const StoredLimit::WordStep step = limit.step(word, now, check.cost);
-      if (step.fits) {
-        answers[i] = {.decision = step.outcome.decision,
-                      .charge = {.limit = check.limit, .receipt = step.outcome.receipt}};
+      std::uint64_t word = found.at != nullptr ? found.pair.state : limit.idle(now);
+      Answer& answer = answers[i];
+      if (limit.step(word, now, check.cost, answer.decision, answer.charge.receipt)) {
+        answer.charge.limit = check.limit;
         if (found.at != nullptr) {
           prepared[i] = {.at = found.at,
                          .before = found.pair,
-                         .after = {.key = found.pair.key, .state = step.word}};
+                         .after = {.key = found.pair.key, .state = word}};
         }
-        admitted &= step.outcome.decision.allowed();
+        admitted &= answer.decision.allowed();
         continue;
       }
     }
@@ -596,8 +597,7 @@ void BasicTable<Access>::settle_refusal(std::span<const Check> checks, std::span
   }
 }
 
-// ---- operators
-// -----------------------------------------------------------------------------------
+// ---- operators --------------------------------------------------------------------------------
 
 template <class Access>
 std::optional<typename BasicTable<Access>::Entry> BasicTable<Access>::read(const Digest& key,

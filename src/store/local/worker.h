@@ -1,15 +1,15 @@
 // A thread's short memory in front of the store, so that hot keys do not fight for one line.
 //
 // Refused-until. A key that was refused stays refused until its first unit is back, so for up to
-// kRefusedFor a repeated request is answered from here: what the table would say, without touching it.
-// Kept are refusals of cost 1 that nothing but a refund, a reset or an edit could shorten; these
-// raise the store's epoch, which voids what was kept before.
+// kRefusedFor a repeated request is answered from here: what the table would say, without touching
+// it. Kept are refusals of cost 1 that nothing but a refund, a reset or an edit could shorten;
+// these raise the store's epoch, which voids what was kept before.
 //
 // Leases, for limits that ask for them (`scale`). The worker takes some units ahead, in one
 // charge, spends them by itself for up to kLeaseFor and drops what is left. Units are charged when
-// they are taken, so a limit is never exceeded; but what other workers hold is missing, and a request
-// may be refused although up to lease_size * workers units are left. Leased requests have no receipt:
-// limits with refunds do not scale.
+// they are taken, so a limit is never exceeded; but what other workers hold is missing, and a
+// request may be refused although up to lease_size * workers units are left. Leased requests have
+// no receipt: limits with refunds do not scale.
 //
 // One thread. No call allocates.
 #pragma once
@@ -35,7 +35,8 @@ class Worker {
   };
   [[nodiscard]] Answer decide(const Check& check, Use use, Now now) noexcept;
 
-  // How many units a worker takes ahead. 0: the limit is too small to be shared out, and stays exact.
+  // How many units a worker takes ahead. 0: the limit is too small to be shared out, and stays
+  // exact.
   [[nodiscard]] static Cost lease_size(const Limit& limit, unsigned workers) noexcept;
 
   struct Counters {
