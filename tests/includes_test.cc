@@ -50,6 +50,7 @@ const std::map<std::string, Row>& table() {
       {"store/local", {{"store", "core", "metrics"}}},
       {"store/redis", {{"store", "core", "metrics", "net"}}},
       {"store/peer", {{"store", "core", "metrics", "net"}}},
+      {"limiter", {{"store/local", "core"}}},
       {"engine", {{"core", "identity", "rules", "store", "metrics"}}},
       {"frontend", kFrontEnd},
       {"frontend/gateway", kFrontEnd},

@@ -1,8 +1,8 @@
 // Where limiters keep their counts: memory of a fixed size, shared by any number of them.
 //
 // The table never grows. A key that owes nothing needs no room, so what counts is how many keys are
-// in debt at once: plan 32 bytes for each. When it is full, those who owe least are forgotten first,
-// and never for the sake of one who owes no more; status() says how often that happened.
+// in debt at once: plan 32 bytes for each. When it is full, those who owe least are forgotten
+// first, and never for the sake of one who owes no more; status() says how often that happened.
 //
 // With a file, counts survive a restart, however the process ended, and several processes on one
 // machine can share them.

@@ -50,7 +50,7 @@ class Observer {
 };
 
 // What an event loop offers: calls `then` after a while, from the loop. For acquire() without a
-// thread that waits.
+// thread that waits. May be called by any thread that uses the limiter.
 class Timer {
  public:
   Timer() = default;
@@ -73,8 +73,9 @@ struct LimiterOptions {
   OnChange on_change = OnChange::keep;  // for counts that another limit of this name left behind
   NoRoom no_room = NoRoom::forgive;
 
-  // For a few keys so busy that threads fight for them: threads take some units ahead, and a request
-  // may be refused although up to early_refusals() units are left. Without it a limit is exact.
+  // For a few keys so busy that threads fight for them: threads take some units ahead, and a
+  // request may be refused although up to early_refusals() units are left. Without it a limit is
+  // exact.
   bool scale = false;
 
   const Clock* clock = nullptr;  // outlives the limiter; null: SystemClock
@@ -90,13 +91,12 @@ class Ticket {
  private:
   friend class Limiter;
   struct Charge {
+    std::array<std::uint64_t, 2> key{};  // digest
     std::uint32_t limit = 0;
     core::Receipt receipt;
   };
   static constexpr std::size_t kLimitsMax = 8;
 
-  std::uint64_t low_ = 0;  // digest of the key
-  std::uint64_t high_ = 0;
   std::size_t count_ = 0;
   std::array<Charge, kLimitsMax> charges_{};
 };
@@ -106,14 +106,14 @@ struct Reservation {
   Ticket ticket;  // empty unless admitted
 };
 
-// Ends a request that waits; harmless when it has been answered.
+// A request that waits. Dropping this changes nothing.
 class Pending {
  public:
-  void cancel() noexcept;
+  // Ends the wait without an answer; harmless when there was one already.
+  void cancel();
 
  private:
   friend class Limiter;
-  std::weak_ptr<void> waiting_;
   std::function<void()> cancel_;
 };
 
@@ -140,7 +140,9 @@ class Limiter {
   // ---- asking ---------------------------------------------------------------------------------
 
   [[nodiscard]] bool allow(std::string_view key = {}) { return check(key).allowed(); }
-  [[nodiscard]] Decision check(std::string_view key, Cost cost = 1) { return check(key, cost, now()); }
+  [[nodiscard]] Decision check(std::string_view key, Cost cost = 1) {
+    return check(key, cost, now());
+  }
   [[nodiscard]] Decision check(std::string_view key, Cost cost, Now now);
 
   // What is left; charges nothing.
@@ -200,8 +202,8 @@ class Limiter {
   // the cost can never pass. By the limiter's clock, which has to be a real one.
   [[nodiscard]] Decision acquire(std::string_view key, Nanos timeout, Cost cost = 1);
 
-  // The same for event loops: `done` is called from the loop, or at once, from here, when nobody has
-  // to wait. The limiter and the timer outlive the wait.
+  // The same for event loops: `done` is called from the loop, or at once, from here, when nobody
+  // has to wait. The limiter and the timer outlive the wait.
   Pending acquire(std::string key, Nanos timeout, Cost cost, Timer& timer,
                   std::function<void(const Decision&)> done);
 
@@ -217,7 +219,8 @@ class Limiter {
   [[nodiscard]] std::uint64_t early_refusals() const noexcept;  // see LimiterOptions::scale
 
   // The fingerprint under which CounterTable::list shows a key; one for each limit.
-  [[nodiscard]] std::uint64_t fingerprint(std::string_view key, std::size_t limit = 0) const noexcept;
+  [[nodiscard]] std::uint64_t fingerprint(std::string_view key,
+                                          std::size_t limit = 0) const noexcept;
 
  private:
   struct Inside;

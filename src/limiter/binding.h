@@ -1,0 +1,15 @@
+// Which of several limits speaks for a request.
+#pragma once
+
+#include "store/local/table.h"
+
+#include <cstddef>
+#include <span>
+
+namespace sluice {
+
+// Refused: `never`, else the longest wait; one that nobody can know ranks below any number.
+// Allowed: the least left, then the longest reset. Requires at least one answer.
+[[nodiscard]] std::size_t binding(std::span<const store::Answer> answers) noexcept;
+
+}  // namespace sluice
