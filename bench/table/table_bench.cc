@@ -1,14 +1,13 @@
-// One limiter under one load, as JSON lines: the program that compare.py runs for each of them.
+// One limiter under several loads, as JSON lines: the program that compare.py runs for each of
+// them.
 //
 // Every subject keeps a bucket of 100 per hour for each of N string keys, so that every key is in
 // debt and has to be remembered. Keys are made outside of the measured time, in pieces that fit
 // into the first-level cache, as a request's bytes would be; hashing them is inside. Time is
-// virtual and advances with the requests: no subject pays for a clock.
+// virtual and advances with the requests: no subject pays for a clock. What is measured is the
+// thread's own processor time.
 //
-//     table_bench SUBJECT [--keys N] [--seconds S] [--threads T]
-//
-// SUBJECT is sluice, mutex_map, flat_map or tbb. Pages: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 asks
-// for huge pages for the others; --small-pages denies them to everybody.
+// Huge pages for the others come from malloc: GLIBC_TUNABLES=glibc.malloc.hugetlb=1.
 
 #include "base/digest.h"
 #include "store/local/local_store.h"
@@ -58,9 +57,10 @@ struct Options {
   std::size_t keys = 10'000'000;
   double seconds = 1.0;
   unsigned threads = 1;
-  double load = 0.5;
+  double load = 0.6;
   std::string only;  // one of the loads
   bool small_pages = false;
+  bool fill = false;  // only fill the table and say what that forgave
 };
 
 // ---- subjects ---------------------------------------------------------------------------------
@@ -140,12 +140,13 @@ struct SluiceTable {
   }
   bool take(std::string_view key, std::int64_t now) {
     const store::Check check{.key = (*hasher)(key), .limit = hour};
-    return table->decide(check, at(now)).decision.allowed();
+    return table->admits(check, at(now));
   }
   void take_batch(std::span<const std::string_view> keys, std::int64_t now) {
     constexpr std::size_t kAtOnce = 16;
     std::array<std::array<Digest, kAtOnce>, 2> digests;
     std::size_t ready = 0;
+    store::Answer answer;
     const auto prepare = [&](std::size_t from, std::array<Digest, kAtOnce>& into) {
       const std::size_t count = std::min(kAtOnce, keys.size() - from);
       hasher->batch(keys.subspan(from, count), std::span{into}.first(count));
@@ -157,7 +158,8 @@ struct SluiceTable {
       const std::size_t next = from + ready;
       const std::size_t then = next < keys.size() ? prepare(next, digests[turn ^ 1U]) : 0;
       for (std::size_t i = 0; i < ready; ++i) {
-        sum += table->decide({.key = digests[turn][i], .limit = hour}, at(now)).decision.remaining;
+        table->decide({.key = digests[turn][i], .limit = hour}, at(now), answer);
+        sum += answer.decision.remaining;
       }
       from = next;
       ready = then;
@@ -387,10 +389,26 @@ void run(const Options& options) {
   }
 }
 
+// Everybody who comes owes something, so that no slot is free before its time.
+void fill(const Options& options) {
+  SluiceTable subject{options};
+  auto piece = std::make_unique<Piece>();
+  for (std::size_t key = 0; key < options.keys;) {
+    for (std::size_t i = 0; i < kPiece; ++i) piece->write(i, key++);
+    for (const std::string_view one : piece->keys) (void)subject.take(one, virtual_now);
+  }
+  const store::LocalStoreStatus status = subject.table->status();
+  const auto forgave = static_cast<double>(status.counters.evicted + status.counters.untracked);
+  const auto keys = static_cast<double>(options.keys);
+  fmt::print(R"({{"forgave":{:.8f},"bytes_per_key":{:.2f}}})"
+             "\n",
+             forgave / keys, static_cast<double>(status.bytes) / keys);
+}
+
 int usage() {
   fmt::print(stderr,
              "usage: table_bench sluice|mutex_map|flat_map|tbb [--keys N] [--seconds S] "
-             "[--threads T] [--load L] [--small-pages]\n");
+             "[--threads T] [--load L] [--only LOAD] [--fill] [--small-pages]\n");
   return 2;
 }
 
@@ -405,6 +423,8 @@ int main(int argc, char** argv) {
     const bool has_value = i + 1 < argc;
     if (name == "--small-pages")
       options.small_pages = true;
+    else if (name == "--fill")
+      options.fill = true;
     else if (name == "--keys" && has_value)
       options.keys = std::stoul(argv[++i]);
     else if (name == "--seconds" && has_value)
@@ -419,7 +439,9 @@ int main(int argc, char** argv) {
       return usage();
   }
   if (options.small_pages) ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-  if (options.subject == "sluice")
+  if (options.fill)
+    fill(options);
+  else if (options.subject == "sluice")
     run<SluiceTable>(options);
   else if (options.subject == "mutex_map")
     run<MutexMap>(options);

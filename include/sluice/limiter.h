@@ -139,7 +139,8 @@ class Limiter {
 
   // ---- asking ---------------------------------------------------------------------------------
 
-  [[nodiscard]] bool allow(std::string_view key = {}) { return check(key).allowed(); }
+  [[nodiscard]] bool allow(std::string_view key = {}) { return allow(key, now()); }
+  [[nodiscard]] bool allow(std::string_view key, Now now);
   [[nodiscard]] Decision check(std::string_view key, Cost cost = 1) {
     return check(key, cost, now());
   }

@@ -146,6 +146,12 @@ Decision Limiter::Inside::decide(std::string_view key, Cost cost, Now now,
   return decision;
 }
 
+bool Limiter::allow(std::string_view key, Now now) {
+  const bool plain = inside_->limits.size() == 1 && inside_->desks.empty();
+  if (!plain || inside_->options.observer != nullptr) return check(key, 1, now).allowed();
+  return inside_->store().admits(inside_->check(0, key, 1), now);
+}
+
 Decision Limiter::check(std::string_view key, Cost cost, Now now) {
   Decision decision;
   if (inside_->limits.size() == 1) {
@@ -181,6 +187,7 @@ void Limiter::check(std::span<const Request> requests, std::span<Decision> decis
     for (std::size_t i = 0; i < round.size; ++i) inside_->store().prefetch(round.digests[i]);
   };
   prepare(0, rounds[0]);
+  store::Answer answer;
   std::size_t turn = 0;
   for (std::size_t from = 0; from < requests.size(); turn ^= 1U) {
     const Round& round = rounds[turn];
@@ -191,7 +198,8 @@ void Limiter::check(std::span<const Request> requests, std::span<Decision> decis
                                .cost = requests[from].cost,
                                .change = inside_->options.on_change,
                                .no_room = inside_->options.no_room};
-      decisions[from] = inside_->store().decide(check, now).decision;
+      inside_->store().decide(check, now, answer);
+      decisions[from] = answer.decision;
       inside_->tell(requests[from].key, requests[from].cost, decisions[from]);
     }
   }

@@ -68,6 +68,12 @@ class LocalStore {
   [[nodiscard]] Answer decide(const Check& check, Now now) noexcept {
     return table_.decide(check, mapping_->stored(now));
   }
+  [[nodiscard]] bool admits(const Check& check, Now now) noexcept {
+    return table_.admits(check, mapping_->stored(now));
+  }
+  void decide(const Check& check, Now now, Answer& answer) noexcept {
+    table_.decide(check, mapping_->stored(now), answer);
+  }
   void decide_batch(std::span<const Check> checks, Now now, std::span<Answer> answers) noexcept {
     table_.decide_batch(checks, mapping_->stored(now), answers);
   }

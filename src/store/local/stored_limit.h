@@ -108,6 +108,20 @@ class StoredLimit {
     receipt.edition = 0;
     return true;
   }
+  // The same for those who only want to know whether; buckets alone.
+  [[nodiscard]] bool admit(std::uint64_t& word, Now now, Cost cost, bool& admitted) const noexcept {
+    const auto* gcra = std::get_if<core::GcraLimit>(&compiled_);
+    if (gcra == nullptr) [[unlikely]]
+      return false;
+    const core::MeterStep step =
+        core::meter_step(gcra->meter, {.tat = word}, core::gcra_ticks(*gcra, now.mono), cost);
+    if (step.state.refunded != 0) [[unlikely]]
+      return false;
+    word = step.state.tat;
+    admitted = step.verdict == Verdict::allowed;
+    return true;
+  }
+
   [[nodiscard]] bool expired(std::uint64_t word, Now now) const noexcept;
   [[nodiscard]] Debt debt(std::uint64_t word, Now now) const noexcept;
 

@@ -152,6 +152,8 @@ class BasicTable {
       : memory_(memory), limits_(limits), blocks_(blocks), ticket_(tickets) {}
 
   [[nodiscard]] Answer decide(const Check& check, Now now) noexcept;
+  void decide(const Check& check, Now now, Answer& answer) noexcept;
+  [[nodiscard]] bool admits(const Check& check, Now now) noexcept;  // the same, yes or no
 
   // Charges a cost that cannot be refused any more.
   Answer force(const Check& check, Now now) noexcept;
@@ -269,17 +271,17 @@ class BasicTable {
     std::size_t place = 0;
     Pair pair;
   };
-  [[nodiscard]] Found find_in(const Places& places, std::size_t choice) noexcept;
+  [[nodiscard]] bool find_in(const Places& places, std::size_t choice, Found& found) noexcept;
   [[nodiscard]] Found find(const Places& places) noexcept;
   [[nodiscard]] Found find_confirmed(const Places& places, Now now) noexcept;
-  [[nodiscard]] Found find_confirmed_anywhere(const Places& places, Now now) noexcept;
+
+  template <class Step>
+  [[nodiscard]] bool update_at_once(const Check& check, Step&& step) noexcept;
 
   // Answers come by reference: copying them costs more than making them.
   void operate(const Check& check, const Operation& operation, Now now, Answer& answer) noexcept;
 
   // Each does its part once; false means that somebody interfered and it has to be tried again.
-  [[nodiscard]] bool try_update(const Found& found, const Check& check, const Operation& operation,
-                                Now now, Answer& answer) noexcept;
   [[nodiscard]] bool try_update_slowly(const Found& found, const Check& check,
                                        const Operation& operation, Now now,
                                        Answer& answer) noexcept;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 namespace sluice::store {
@@ -108,44 +109,48 @@ bool BasicTable<Access>::holds(std::size_t slot, Handle handle) noexcept {
 
 // ---- lookup -----------------------------------------------------------------------------------
 
+// By reference, so that all of it stays in registers.
 template <class Access>
-inline typename BasicTable<Access>::Found BasicTable<Access>::find_in(const Places& places,
-                                                                      std::size_t choice) noexcept {
+[[gnu::always_inline]] inline bool BasicTable<Access>::find_in(const Places& places,
+                                                               std::size_t choice,
+                                                               Found& found) noexcept {
   const std::uint64_t tag = places.tag | std::uint64_t{choice} << kChoiceShift;
-  Pair* const first = places.slots + places.group(choice) * kSlotsPerGroup;
-  for (std::size_t i = 0; i < kSlotsPerGroup; ++i) {
-    Pair* const at = first + (i ^ places.line);
-    if ((Access::load_key(at) & (kTagMask | kChoiceMask)) != tag) continue;
-    const Pair pair = Access::load(at);
-    if ((pair.key & (kTagMask | kChoiceMask)) != tag) continue;
-    return {.at = at, .place = choice * kSlotsPerGroup + i, .pair = pair};
+  Pair* const group = places.slots + places.group(choice) * kSlotsPerGroup;
+  for (std::size_t line = 0; line < kSlotsPerGroup; line += kSlotsPerLine) {
+    Pair* const slots = group + (line ^ places.line);
+    // All four at once: where in its line a key is cannot be predicted.
+    unsigned matches = 0;
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < kSlotsPerLine; ++i) {
+      const bool same = (Access::load_key(slots + i) & (kTagMask | kChoiceMask)) == tag;
+      matches |= static_cast<unsigned>(same) << i;
+    }
+    for (; matches != 0; matches &= matches - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(matches));
+      found.pair = Access::load(slots + i);
+      if ((found.pair.key & (kTagMask | kChoiceMask)) != tag) continue;
+      found.at = slots + i;
+      found.place = choice * kSlotsPerGroup + line + i;
+      return true;
+    }
   }
-  return {};
+  return false;
 }
 
 template <class Access>
 typename BasicTable<Access>::Found BasicTable<Access>::find(const Places& places) noexcept {
   for (std::size_t choice = 0; choice < kChoices; ++choice) {
-    const Found found = find_in(places, choice);
-    if (found.at != nullptr) return found;
+    Found found;
+    if (find_in(places, choice, found)) return found;
     if (!passed(places.group(choice))) break;
   }
   return {};
 }
 
-// The key's slot, after helping whoever is placing it. Nearly all are in their first group.
+// The key's slot, after helping whoever is placing it.
 template <class Access>
-inline typename BasicTable<Access>::Found BasicTable<Access>::find_confirmed(const Places& places,
-                                                                             Now now) noexcept {
-  const Found home = find_in(places, 0);
-  if (home.at != nullptr && (home.pair.key & kTentative) == 0) [[likely]]
-    return home;
-  return find_confirmed_anywhere(places, now);
-}
-
-template <class Access>
-[[gnu::noinline]] typename BasicTable<Access>::Found BasicTable<Access>::find_confirmed_anywhere(
-    const Places& places, Now now) noexcept {
+typename BasicTable<Access>::Found BasicTable<Access>::find_confirmed(const Places& places,
+                                                                      Now now) noexcept {
   while (true) {
     const Found found = find(places);
     if ((found.pair.key & kTentative) == 0) return found;
@@ -192,27 +197,50 @@ void BasicTable<Access>::operate(const Check& check, const Operation& operation,
   const Places places = places_of(check.key);
   while (true) {
     const Found found = find_confirmed(places, now);
-    const bool done = found.at != nullptr ? try_update(found, check, operation, now, answer)
+    const bool done = found.at != nullptr ? try_update_slowly(found, check, operation, now, answer)
                                           : try_insert(places, check, operation, now, answer);
-    if (done) [[likely]]
-      return;
+    if (done) return;
   }
 }
 
+// Nearly all decisions: the key is in its first group, under the same limit, in a word, and nobody
+// interferes. `step(limit, word)` changes the word and says whether it could. False: nothing was
+// done.
 template <class Access>
-bool BasicTable<Access>::try_update(const Found& found, const Check& check,
-                                    const Operation& operation, Now now, Answer& answer) noexcept {
-  const bool common = (found.pair.key & (kLimitMask | kWide)) == check.limit;
-  if (common && operation.action == Action::decide) [[likely]] {
-    std::uint64_t word = found.pair.state;
-    const StoredLimit& limit = *limits_.find(check.limit);
-    if (limit.step(word, now, operation.cost, answer.decision, answer.charge.receipt)) [[likely]] {
-      answer.charge.limit = check.limit;
-      if (word == found.pair.state) return true;  // a peek or a refusal
-      return exchange(found.at, found.pair, {.key = found.pair.key, .state = word});
-    }
-  }
-  return try_update_slowly(found, check, operation, now, answer);
+template <class Step>
+[[gnu::always_inline]] inline bool BasicTable<Access>::update_at_once(const Check& check,
+                                                                      Step&& step) noexcept {
+  Found found;
+  if (!find_in(places_of(check.key), 0, found)) return false;
+  if ((found.pair.key & (kLimitMask | kWide | kTentative)) != check.limit) return false;
+  std::uint64_t word = found.pair.state;
+  if (!step(*limits_.find(check.limit), word)) return false;
+  if (word == found.pair.state) return true;  // a peek or a refusal
+  return exchange(found.at, found.pair, {.key = found.pair.key, .state = word});
+}
+
+template <class Access>
+void BasicTable<Access>::decide(const Check& check, Now now, Answer& answer) noexcept {
+  const bool done = update_at_once(check, [&](const StoredLimit& limit, std::uint64_t& word) {
+    answer.charge.limit = check.limit;
+    return limit.step(word, now, check.cost, answer.decision, answer.charge.receipt);
+  });
+  if (done) [[likely]]
+    return;
+  operate(check, {.action = Action::decide, .cost = check.cost, .receipt = {}}, now, answer);
+}
+
+// Whoever only wants to know yes or no does not wait for the rest: without it so little depends on
+// the slot's memory that the processor goes on to the next key meanwhile.
+template <class Access>
+bool BasicTable<Access>::admits(const Check& check, Now now) noexcept {
+  bool admitted = false;
+  const bool done = update_at_once(check, [&](const StoredLimit& limit, std::uint64_t& word) {
+    return limit.admit(word, now, check.cost, admitted);
+  });
+  if (done) [[likely]]
+    return admitted;
+  return decide(check, now).decision.allowed();
 }
 
 template <class Access>
@@ -434,7 +462,7 @@ void BasicTable<Access>::without_room(const Check& check, const StoredLimit& lim
 template <class Access>
 Answer BasicTable<Access>::decide(const Check& check, Now now) noexcept {
   Answer answer;
-  operate(check, {.action = Action::decide, .cost = check.cost, .receipt = {}}, now, answer);
+  decide(check, now, answer);
   return answer;
 }
 
@@ -488,8 +516,7 @@ void BasicTable<Access>::decide_batch(std::span<const Check> checks, Now now,
   for (std::size_t i = 0; i < std::min(kAhead, checks.size()); ++i) prefetch(checks[i].key);
   for (std::size_t i = 0; i < checks.size(); ++i) {
     if (i + kAhead < checks.size()) prefetch(checks[i + kAhead].key);
-    const Operation operation{.action = Action::decide, .cost = checks[i].cost, .receipt = {}};
-    operate(checks[i], operation, now, answers[i]);
+    decide(checks[i], now, answers[i]);
   }
 }
 
@@ -509,7 +536,11 @@ bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
   for (std::size_t i = 0; i < checks.size(); ++i) {
     const Check& check = checks[i];
     prepared[i].at = nullptr;
-    const Found found = find_confirmed(places_of(check.key), now);
+    const Places places = places_of(check.key);
+    Found found;
+    if (!find_in(places, 0, found) || (found.pair.key & kTentative) != 0) {
+      found = find_confirmed(places, now);
+    }
     const StoredLimit& limit = *limits_.find(check.limit);
     if (found.at == nullptr || (found.pair.key & (kLimitMask | kWide)) == check.limit) {
       std::uint64_t word = found.at != nullptr ? found.pair.state : limit.idle(now);
