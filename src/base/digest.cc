@@ -56,15 +56,19 @@ void absorb(SipState& state, std::uint64_t word) noexcept {
   state.v0 ^= word;
 }
 
-Digest squeeze(SipState state) noexcept {
-  const auto turn = [&state] {
-    for (int i = 0; i < 3; ++i) round(state);
-    return state.v0 ^ state.v1 ^ state.v2 ^ state.v3;
-  };
+// The halves of the digest come one after the other.
+std::uint64_t squeeze(SipState& state) noexcept {
+  for (int i = 0; i < 3; ++i) round(state);
+  return state.v0 ^ state.v1 ^ state.v2 ^ state.v3;
+}
+std::uint64_t squeeze_low(SipState& state) noexcept {
   state.v2 ^= 0xee;
-  const std::uint64_t low = turn();
+  return squeeze(state);
+}
+Digest squeeze_both(SipState state) noexcept {
+  const std::uint64_t low = squeeze_low(state);
   state.v1 ^= 0xdd;
-  return {.low = low, .high = turn()};
+  return {.low = low, .high = squeeze(state)};
 }
 
 }  // namespace
@@ -98,7 +102,7 @@ Digest SipHash13::finish() const noexcept {
   std::array<char, 8> last{};
   std::copy_n(tail_.begin(), length_ % tail_.size(), last.begin());
   absorb(state, load_word(last.data()) | std::uint64_t{length_ & 0xff} << 56U);
-  return squeeze(state);
+  return squeeze_both(state);
 }
 
 KeyDigest& KeyDigest::add(std::uint8_t kind, std::string_view value) noexcept {
@@ -123,7 +127,7 @@ KeyHasher::KeyHasher(const KeyDigest& fixed, std::uint8_t kind) noexcept {
 
 // The fixed bytes end within a word, so what follows them is shifted: the length of the value, the
 // value, and the length of it all.
-Digest KeyHasher::operator()(std::string_view value) const noexcept {
+SipState KeyHasher::absorbed(std::string_view value) const noexcept {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   const char* bytes = value.data();
   const std::size_t size = value.size();
@@ -146,7 +150,16 @@ Digest KeyHasher::operator()(std::string_view value) const noexcept {
                          : head >> (8 * at);
   }
   absorb(state, last | (start_.length + kWord + size) << 56U);
-  return squeeze(state);
+  return state;
+}
+
+Digest KeyHasher::operator()(std::string_view value) const noexcept {
+  return squeeze_both(absorbed(value));
+}
+
+std::uint64_t KeyHasher::low(std::string_view value) const noexcept {
+  SipState state = absorbed(value);
+  return squeeze_low(state);
 }
 
 bool KeyHasher::can_use(Lanes lanes) noexcept {
@@ -167,27 +180,39 @@ void KeyHasher::batch(std::span<const std::string_view> values, std::span<Digest
                       Lanes lanes) const noexcept {
   assert(digests.size() >= values.size());
   assert(can_use(lanes));
-  while (!values.empty()) {
-    const std::size_t count = std::min(values.size(), kMostLanes);
-    digest_some(values.first(count), digests.first(count), lanes);
-    values = values.subspan(count);
-    digests = digests.subspan(count);
+  for (std::size_t at = 0; at < values.size(); at += kMostLanes) {
+    const auto some = values.subspan(at, std::min(values.size() - at, kMostLanes));
+#if defined(__x86_64__)
+    if (pays(some, lanes)) {
+      digest_lanes(start_, some, digests.subspan(at, some.size()));
+      continue;
+    }
+#endif
+    for (std::size_t i = 0; i < some.size(); ++i) digests[at + i] = (*this)(some[i]);
+  }
+}
+
+void KeyHasher::batch_low(std::span<const std::string_view> values,
+                          std::span<std::uint64_t> lows) const noexcept {
+  assert(lows.size() >= values.size());
+  for (std::size_t at = 0; at < values.size(); at += kMostLanes) {
+    const auto some = values.subspan(at, std::min(values.size() - at, kMostLanes));
+#if defined(__x86_64__)
+    if (pays(some, can_use(Lanes::several) ? Lanes::several : Lanes::one)) {
+      digest_lanes_low(start_, some, lows.subspan(at, some.size()));
+      continue;
+    }
+#endif
+    for (std::size_t i = 0; i < some.size(); ++i) lows[at + i] = low(some[i]);
   }
 }
 
 // One value too long for its lane sends the others the slow way, too: such keys are rare, and to
 // sort them out would cost the usual ones more.
-void KeyHasher::digest_some(std::span<const std::string_view> values, std::span<Digest> digests,
-                            Lanes lanes) const noexcept {
-#if defined(__x86_64__)
+bool KeyHasher::pays(std::span<const std::string_view> values, Lanes lanes) noexcept {
   const auto fits = [](std::string_view value) { return value.size() <= kLongestInLane; };
-  if (lanes == Lanes::several && values.size() >= kFewestForLanes &&
-      std::ranges::all_of(values, fits)) {
-    digest_lanes(start_, values, digests);
-    return;
-  }
-#endif
-  for (std::size_t i = 0; i < values.size(); ++i) digests[i] = (*this)(values[i]);
+  return lanes == Lanes::several && values.size() >= kFewestForLanes &&
+         std::ranges::all_of(values, fits);
 }
 
 }  // namespace sluice

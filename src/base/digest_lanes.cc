@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace sluice {
 namespace {
@@ -147,9 +148,10 @@ SLUICE_AVX2_INLINE void squeeze(State* states, Words* results) noexcept {
 }
 
 // The lanes of a few vectors side by side: with one alone, the processor waits half of the time.
-template <std::size_t Vectors>
+// Out is Digest, or the number that is its first half.
+template <std::size_t Vectors, class Out>
 SLUICE_AVX2 void digest_rows(const SipState& start, const Row* rows, const std::int64_t* starts,
-                             std::span<Digest> digests) noexcept {
+                             std::span<Out> digests) noexcept {
   const auto [earliest, latest] = std::minmax_element(starts, starts + 4 * Vectors);
   std::int64_t step = *earliest;
   Words words[Vectors][kSteps];
@@ -174,22 +176,25 @@ SLUICE_AVX2 void digest_rows(const SipState& start, const Row* rows, const std::
   }
 
   Words low[Vectors];
-  Words high[Vectors];
   for (std::size_t v = 0; v < Vectors; ++v) states[v].v2 ^= 0xee;
   squeeze<Vectors>(states, low);
-  for (std::size_t v = 0; v < Vectors; ++v) states[v].v1 ^= 0xdd;
-  squeeze<Vectors>(states, high);
-  for (std::size_t i = 0; i < digests.size(); ++i) {
-    digests[i] = {.low = low[i / 4][i % 4], .high = high[i / 4][i % 4]};
+  if constexpr (std::is_same_v<Out, Digest>) {
+    Words high[Vectors];
+    for (std::size_t v = 0; v < Vectors; ++v) states[v].v1 ^= 0xdd;
+    squeeze<Vectors>(states, high);
+    for (std::size_t i = 0; i < digests.size(); ++i) {
+      digests[i] = {.low = low[i / 4][i % 4], .high = high[i / 4][i % 4]};
+    }
+  } else {
+    for (std::size_t i = 0; i < digests.size(); ++i) digests[i] = low[i / 4][i % 4];
   }
 }
 
-}  // namespace
-
 // All rows are filled before the first is read: what was just written in small pieces cannot be
 // read in large ones until it has left the processor's store queue.
-SLUICE_AVX2 void digest_lanes(const KeyMidstate& start, std::span<const std::string_view> values,
-                              std::span<Digest> digests) noexcept {
+template <class Out>
+SLUICE_AVX2 void digest_all(const KeyMidstate& start, std::span<const std::string_view> values,
+                            std::span<Out> digests) noexcept {
   Row rows[kMostLanes];
   alignas(Steps) std::int64_t starts[kMostLanes]{};
   const std::size_t count = values.size();
@@ -198,12 +203,25 @@ SLUICE_AVX2 void digest_lanes(const KeyMidstate& start, std::span<const std::str
   }
   for (std::size_t i = 0; i < count; i += 8) {
     if (count - i > 4) {
-      digest_rows<2>(start.state, rows + i, starts + i,
-                     digests.subspan(i, std::min<std::size_t>(count - i, 8)));
+      digest_rows<2, Out>(start.state, rows + i, starts + i,
+                          digests.subspan(i, std::min<std::size_t>(count - i, 8)));
     } else {
-      digest_rows<1>(start.state, rows + i, starts + i, digests.subspan(i));
+      digest_rows<1, Out>(start.state, rows + i, starts + i, digests.subspan(i));
     }
   }
+}
+
+}  // namespace
+
+SLUICE_AVX2 void digest_lanes(const KeyMidstate& start, std::span<const std::string_view> values,
+                              std::span<Digest> digests) noexcept {
+  digest_all<Digest>(start, values, digests);
+}
+
+SLUICE_AVX2 void digest_lanes_low(const KeyMidstate& start,
+                                  std::span<const std::string_view> values,
+                                  std::span<std::uint64_t> lows) noexcept {
+  digest_all<std::uint64_t>(start, values, lows);
 }
 
 }  // namespace sluice

@@ -5,6 +5,7 @@
 #include "base/digest.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -16,5 +17,7 @@ inline constexpr std::size_t kLongestInLane = 80;  // bytes of a value
 // Digests values[i] to digests[i]. Only on x86-64 processors with AVX2 and BMI2.
 void digest_lanes(const KeyMidstate& start, std::span<const std::string_view> values,
                   std::span<Digest> digests) noexcept;
+void digest_lanes_low(const KeyMidstate& start, std::span<const std::string_view> values,
+                      std::span<std::uint64_t> lows) noexcept;
 
 }  // namespace sluice

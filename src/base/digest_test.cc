@@ -203,6 +203,11 @@ void expect_same_as_key_digest(const KeyDigest& fixed, std::uint8_t kind,
   std::vector<Digest> digests(values.size() + 1, untouched);
   hasher.batch(values, digests);
   ASSERT_EQ(digests, expected);
+
+  std::vector<std::uint64_t> lows(values.size() + 1, untouched.low);
+  hasher.batch_low(values, lows);
+  for (std::size_t i = 0; i < lows.size(); ++i) ASSERT_EQ(lows[i], expected[i].low);
+  for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(hasher.low(values[i]), expected[i].low);
 }
 
 std::string random_bytes(Random& random, std::size_t size) {

@@ -1,8 +1,8 @@
 // The counter table: every key in debt has a 16-byte slot, and a decision is one exchange of it.
 //
-// Layout. An array of groups of 128 bytes, two cache lines of four slots. A key's digest picks a
-// group, the line in it to look at first, and three more groups for when earlier ones are full. A
-// slot is a key word and a state word (store/local/stored_limit.h):
+// Layout. An array of groups of 128 bytes, two cache lines of four slots. The first half of a key's
+// digest picks a group (its upper bits), the line in it to look at first, and three more groups for
+// when earlier ones are full; the lower bits are the fingerprint. A slot is a key word and a state word (store/local/stored_limit.h):
 //
 //     key word   36 bits of fingerprint | 2 of choice | wide | tentative | 24 of limit number
 //
@@ -66,7 +66,7 @@ inline constexpr LimitNumber kLimitNumbers = 1U << 24U;
 
 // One limit for one request.
 struct Check {
-  Digest key;
+  Digest key;  // the first half suffices
   LimitNumber limit = 0;
   Cost cost = 1;
   OnChange change = OnChange::keep;  // what to do with a state that another limit wrote

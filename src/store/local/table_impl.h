@@ -19,8 +19,8 @@ inline thread_local StateBuffer t_state;
 
 template <class Access>
 std::uint64_t BasicTable<Access>::fingerprint_of(const Digest& key) noexcept {
-  const std::uint64_t tag = key.low & kTagMask;
-  return (tag != 0 ? tag : kTagMask) >> 28U;  // 0 would be an empty slot
+  const std::uint64_t fingerprint = key.low & (kTagMask >> 28U);
+  return fingerprint != 0 ? fingerprint : kTagMask >> 28U;  // 0 would be an empty slot
 }
 
 template <class Access>
@@ -29,8 +29,8 @@ typename BasicTable<Access>::Places BasicTable<Access>::places_of(
   const std::uint64_t tag = fingerprint_of(key) << 28U;
   return {.slots = memory_.slots.data(),
           .tag = tag,
-          .line = (key.low & 1U) * kSlotsPerLine,
-          .home = static_cast<std::size_t>(Uint128{key.high} * groups() >> 64U),
+          .line = (key.low >> 36U & 1U) * kSlotsPerLine,
+          .home = static_cast<std::size_t>(Uint128{key.low} * groups() >> 64U),
           .groups = groups()};
 }
 

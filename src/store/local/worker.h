@@ -66,7 +66,7 @@ class Worker {
   };
 
   [[nodiscard]] static std::size_t place_of(const Digest& key) noexcept {
-    return static_cast<std::size_t>(key.low) % kEntries;
+    return static_cast<std::size_t>(key.low >> 20U) % kEntries;
   }
   [[nodiscard]] const Refusal* refusal(const Check& check, Now now) const noexcept;
   void remember(const Check& check, const Decision& refused, std::uint32_t epoch, Now now) noexcept;
