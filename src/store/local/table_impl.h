@@ -162,12 +162,18 @@ bool BasicTable<Access>::survives(const Places& places, std::size_t place,
       const std::size_t other_place = choice * kSlotsPerGroup + i;
       if (other_place == place) continue;
       Pair* const at = places.at(other_place);
-      const Pair other = Access::load(at);
-      if ((other.key & (kTagMask | kChoiceMask)) != tag) continue;
-      const bool removable = (other.key & kTentative) != 0 && other_place > place;
-      if (removable && clear(at, other)) continue;
-      (void)clear(places.at(place), tentative);
-      return false;
+      Pair other = Access::load(at);
+      // Another try when it was not removed: its owner may have taken it back for the sake of ours,
+      // and if both were, two threads could go on like that.
+      while ((other.key & (kTagMask | kChoiceMask)) == tag) {
+        const bool removable = (other.key & kTentative) != 0 && other_place > place;
+        if (!removable) {
+          (void)clear(places.at(place), tentative);
+          return false;
+        }
+        if (clear(at, other)) break;
+        other = Access::load(at);
+      }
     }
     if (!passed(group)) break;
   }
