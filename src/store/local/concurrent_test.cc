@@ -266,7 +266,7 @@ TEST(ConcurrentCrowd, TheSameKeysIntoATableThatIsNearlyFull) {
     admitted += fixture.table->decide(check, now).charge.receipt.cost;
   }
   in_rounds(
-      kThreads, kRounds / 10,
+      kThreads, 1000,
       [&](int, int round) {
         const Check check{.key = numbered_key(static_cast<std::uint64_t>(round)), .limit = 1};
         if (fixture.table->decide(check, now).decision.allowed()) admitted.fetch_add(1);
