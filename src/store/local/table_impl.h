@@ -272,6 +272,7 @@ std::optional<Answer> BasicTable<Access>::try_update_slowly(const Found& found, 
     case Published::interfered: return std::nullopt;
     case Published::no_room: break;
   }
+  if (refunds) return Answer{};  // lost: what was used stays used, and nobody was admitted
   return without_room(check, *writer, answer, operation.cost, debt.lasts);
 }
 
@@ -389,7 +390,7 @@ std::optional<Answer> BasicTable<Access>::try_insert(const Places& places, const
   if (!applied.changed) return answer;  // nothing to remember
 
   const Debt debt = limit.debt(state, now);
-  const Target target = choose_target(places, debt.share(), now);
+  const Target target = choose_target(places, std::min(debt.share(), kNewcomerShare), now);
   if (target.at == nullptr) {
     return without_room(check, limit, answer, debt.used, target.room_after);
   }
