@@ -32,9 +32,11 @@
 // killed leaves a valid table behind.
 //
 // Eviction. When all places are taken, the slot with the least debt goes, by its share of the
-// capacity, and only if the newcomer's own share is greater: a flood of new keys cannot push out an
-// offender. Otherwise the newcomer is admitted untracked, or refused, by choice. Debt that is
-// forgotten either way is counted.
+// capacity, and only if the newcomer's own share is greater. That share counts for half at most:
+// under a limit of one, whoever comes once has used all of it, and a hundred such keys must not
+// push out an offender that has used 99 of 100. So a flood of new keys cannot push out an offender.
+// Otherwise the newcomer is admitted untracked, or refused, by choice. Debt that is forgotten
+// either way is counted.
 //
 // Several limits. All are looked at first; if all admit, they are charged one after another, and a
 // charge that then fails refunds those before it. So none is ever exceeded; under contention a
@@ -218,6 +220,9 @@ class BasicTable {
   static constexpr unsigned kChoiceShift = 26;
   static constexpr std::uint64_t kChoiceMask = std::uint64_t{3} << kChoiceShift;
   static constexpr std::uint64_t kTagMask = ~((std::uint64_t{1} << 28U) - 1);
+
+  // What one request proves at most; keys that owe this much are not evicted for a newcomer.
+  static constexpr std::uint64_t kNewcomerShare = Debt::kWhole / 2;
 
   // How far a key's groups lie apart. From the fingerprint alone, so that a slot's other groups can
   // be told from the slot. Never 0: with a number of groups that 2 and 3 do not divide, the four

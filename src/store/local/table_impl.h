@@ -168,12 +168,18 @@ bool BasicTable<Access>::survives(const Places& places, std::size_t place,
       const std::size_t other_place = choice * kSlotsPerGroup + i;
       if (other_place == place) continue;
       Pair* const at = places.at(other_place);
-      const Pair other = Access::load(at);
-      if ((other.key & (kTagMask | kChoiceMask)) != tag) continue;
-      const bool removable = (other.key & kTentative) != 0 && other_place > place;
-      if (removable && clear(at, other)) continue;
-      (void)clear(places.at(place), tentative);
-      return false;
+      Pair other = Access::load(at);
+      // Another try when it was not removed: its owner may have taken it back for the sake of ours,
+      // and if both were, two threads could go on like that.
+      while ((other.key & (kTagMask | kChoiceMask)) == tag) {
+        const bool removable = (other.key & kTentative) != 0 && other_place > place;
+        if (!removable) {
+          (void)clear(places.at(place), tentative);
+          return false;
+        }
+        if (clear(at, other)) break;
+        other = Access::load(at);
+      }
     }
     if (!passed(group)) break;
   }
@@ -286,7 +292,9 @@ bool BasicTable<Access>::try_update_slowly(const Found& found, const Check& chec
   const Debt debt = writer->debt(state, now);
   const std::uint64_t key = (found.pair.key & ~(kLimitMask | kWide)) | number;
   const Published published = publish(found.at, found.pair, key, state, *writer, debt, now);
-  if (published == Published::no_room) {
+  if (published == Published::no_room && refunds) {
+    answer = {};  // lost: what was used stays used, and nobody was admitted
+  } else if (published == Published::no_room) {
     without_room(check, *writer, operation.cost, debt.lasts, answer);
   }
   return published != Published::interfered;
@@ -406,7 +414,7 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
   if (!applied.changed) return true;  // nothing to remember
 
   const Debt debt = limit.debt(state, now);
-  const Target target = choose_target(places, debt.share(), now);
+  const Target target = choose_target(places, std::min(debt.share(), kNewcomerShare), now);
   if (target.at == nullptr) {
     without_room(check, limit, debt.used, target.room_after, answer);
     return true;

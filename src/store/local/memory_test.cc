@@ -1,0 +1,88 @@
+// Whoever sends new keys, however many, gets no memory for it: all there is was there at the start.
+
+#include "store/local/local_store.h"
+#include "store/local/table_fixture.h"
+#include "support/traffic.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <unistd.h>
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define SLUICE_SLOW_BUILD 1
+#endif
+#endif
+
+namespace sluice::store {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::at;
+
+#ifdef SLUICE_SLOW_BUILD
+constexpr std::uint64_t kKeys = 1'000'000;
+#else
+constexpr std::uint64_t kKeys = 20'000'000;
+#endif
+constexpr std::int64_t kBegin = std::int64_t{3'600'000'000'000} * 1000;
+
+std::int64_t resident_bytes() {
+  std::ifstream statm{"/proc/self/statm"};
+  std::int64_t all = 0;
+  std::int64_t resident = 0;
+  statm >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+struct Growth {
+  std::uint64_t keys = 0;
+  std::int64_t gap = 0;  // between two of them
+};
+
+void expect_no_growth(const Limit& limit, const Growth& growth) {
+  auto opened = LocalStore::open({.mapping = {.memory = std::size_t{8} << 20U}}, at(kBegin));
+  ASSERT_TRUE(opened);
+  LocalStore& store = **opened;
+  const LimitNumber number = store.use(limit, at(kBegin)).value();
+  std::int64_t warm = 0;
+  std::int64_t now = kBegin;
+  for (std::uint64_t i = 0; i < growth.keys; ++i) {
+    if (i == growth.keys / 2) warm = resident_bytes();  // all pages have been touched by now
+    now += growth.gap;
+    (void)store.decide({.key = numbered_key(i), .limit = number}, at(now));
+  }
+  const std::int64_t grown = resident_bytes() - warm;
+  const TableCounters counters = store.status().counters;
+  std::cout << growth.keys << " keys: " << grown << " bytes more; " << counters.inserted
+            << " inserted, " << counters.evicted << " evicted, " << counters.untracked
+            << " untracked\n";
+  EXPECT_LT(grown, std::int64_t{1} << 20U);
+}
+
+TEST(Memory, StaysAsItIsUnderTwentyMillionKeys) {
+  // 100,000 in debt at a time.
+  expect_no_growth({.algorithm = Algorithm::gcra, .amount = 1, .period = 1s},
+                   {.keys = kKeys, .gap = 10'000});
+}
+
+TEST(Memory, StaysAsItIsWithStatesInBlocks) {
+  // 10,000 in debt at a time.
+  expect_no_growth({.algorithm = Algorithm::sliding_log, .amount = 2, .period = 1s},
+                   {.keys = kKeys / 10, .gap = 100'000});
+}
+
+// All of them stay in debt: more than there is room for.
+TEST(Memory, StaysAsItIsWhenItIsFull) {
+  expect_no_growth({.algorithm = Algorithm::fixed_window, .amount = 5, .period = 24h},
+                   {.keys = kKeys / 40, .gap = 1});
+  expect_no_growth({.algorithm = Algorithm::sliding_log, .amount = 2, .period = 24h},
+                   {.keys = kKeys / 200, .gap = 1});
+}
+
+}  // namespace
+}  // namespace sluice::store
