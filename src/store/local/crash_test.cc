@@ -20,6 +20,7 @@
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
+#include <iostream>
 #include <memory>
 #include <new>
 #include <set>
@@ -48,6 +49,7 @@ constexpr int kKills = 10'000;
 
 constexpr int kBatches = 20;
 constexpr std::size_t kWorkers = 3;
+constexpr std::chrono::seconds kPatience{120};  // four times what it takes where nothing else runs
 constexpr std::size_t kMemory = std::size_t{16} << 20U;
 constexpr std::int64_t kStart = 1'000'000'000'000'000'000;
 constexpr Nanos kBatchApart = std::chrono::hours{72};  // by then the counts have expired
@@ -342,6 +344,7 @@ TEST_F(Crash, LosesNoChargeAndMakesNoneTwice) {
   const std::unique_ptr<LocalStore> store = open_file(file_, now_of(0), kMemory);
   const Mapping mapping = Mapping::open({.memory = kMemory, .file = file_}, now_of(0)).value();
   Worker{*store, *shared_, 1}.flood(store->status().slots);
+  const auto begun = std::chrono::steady_clock::now();
   const LimitNumber flood = store->use(long_lived(Algorithm::token_bucket), now_of(0)).value();
   for (int batch = 0; batch < kBatches; ++batch) {
     run_batch(*store, batch);
@@ -353,6 +356,9 @@ TEST_F(Crash, LosesNoChargeAndMakesNoneTwice) {
     EXPECT_EQ(store->status().limits_used, kLimits + 2);
     EXPECT_TRUE(try_open(file_, false, now_of(batch), kMemory));
     if (HasFailure()) FAIL() << "in batch " << batch;
+    if (std::chrono::steady_clock::now() - begun < kPatience) continue;
+    std::cout << "busy machine: only " << (batch + 1) * kKills / kBatches << " kills\n";
+    break;
   }
   EXPECT_GT(asked_, std::uint64_t{kKills});
 }

@@ -199,6 +199,23 @@ TEST(Sharing, IsForSixtyFourProcesses) {
   EXPECT_EQ(left_of_ten(*open_file(folder.file("state"))), 7U);
 }
 
+// A process that starts anew finds the free blocks that are there.
+TEST(Sharing, NeedsNoMoreMemoryForProcessesThatComeAndGo) {
+  const testing::TempFolder folder;
+  const Limit limit{.algorithm = Algorithm::sliding_buckets, .amount = 1'000, .period = 1h};
+  const auto charge = [&](LocalStore& store, std::uint64_t key) {
+    const LimitNumber number = store.use(limit, {}).value();
+    (void)store.decide({.key = digest_of(store, key), .limit = number, .cost = 1}, {});
+  };
+  const std::unique_ptr<LocalStore> store = open_file(folder.file("state"), {}, kMemory);
+  for (std::uint64_t key = 0; key < 500; ++key) charge(*store, key);
+  const std::size_t before = store->status().block_bytes_used;
+  for (std::uint64_t start = 0; start < 200; ++start) {
+    charge(*open_file(folder.file("state"), {}, kMemory), start);
+  }
+  EXPECT_EQ(store->status().block_bytes_used, before);
+}
+
 // ---- pages
 // ---------------------------------------------------------------------------------------
 
