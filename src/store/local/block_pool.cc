@@ -68,18 +68,19 @@ std::optional<BlockPool::Draft> BlockPool::hold(std::uint32_t place, Pair head) 
   return Draft{.place = place, .version = head.state + 1};
 }
 
+// Everybody who finds a slab given out moves the mark on, so that none is lost with a process that
+// is killed in between.
 std::optional<BlockPool::Draft> BlockPool::take_from_new_slab(std::size_t size) noexcept {
   const std::atomic_ref used{*slabs_.used};
-  while (used.load(std::memory_order_relaxed) < slabs_.sizes.size()) {
-    const std::uint32_t slab = used.fetch_add(1, std::memory_order_relaxed);
-    if (slab >= slabs_.sizes.size()) break;
+  for (std::uint32_t slab = used.load(); slab < slabs_.sizes.size(); slab = used.load()) {
     std::uint32_t unused = 0;
-    if (!std::atomic_ref{slabs_.sizes[slab]}.compare_exchange_strong(
-            unused, static_cast<std::uint32_t>(size + 1))) {
-      continue;
-    }
-    turns_[size].store(slab * kUnitsPerSlab, std::memory_order_relaxed);
+    const bool ours = std::atomic_ref{slabs_.sizes[slab]}.compare_exchange_strong(
+        unused, static_cast<std::uint32_t>(size + 1));
+    std::uint32_t expected = slab;
+    used.compare_exchange_strong(expected, slab + 1);
+    if (!ours) continue;
     const auto place = static_cast<std::uint32_t>(slab * kUnitsPerSlab);
+    turns_[size].store(place, std::memory_order_relaxed);
     const Pair head = load16(header(place));
     if (kind(head) == Kind::free) {
       if (auto draft = hold(place, head)) return draft;
@@ -95,21 +96,25 @@ void BlockPool::wipe(std::uint32_t slab) noexcept {
 }
 
 // All blocks of the slab are ours. Their places get versions that none of them had before, so that
-// no slot holds a handle that could come true again.
-std::optional<BlockPool::Draft> BlockPool::reshape(std::uint32_t slab, std::size_t size,
-                                                   std::uint64_t version) noexcept {
-  std::atomic_ref{slabs_.sizes[slab]}.store(0, std::memory_order_seq_cst);
+// no slot holds a handle that could come true again. The first one, which every size has, gets it
+// before the slab is marked: with that, anybody can finish what we begin.
+BlockPool::Draft BlockPool::reshape(std::uint32_t slab, std::size_t size,
+                                    std::uint64_t version) noexcept {
   const auto units = static_cast<std::uint32_t>(block_bytes(size) / kBlockBytesMin);
   const auto first = static_cast<std::uint32_t>(slab * kUnitsPerSlab);
-  for (std::uint32_t unit = 0; unit + units <= kUnitsPerSlab; unit += units) {
-    const Pair head = unit == 0 ? held(self_, version + 1) : free_block(version + 1);
-    while (!exchange16(header(first + unit), load16(header(first + unit)), head)) {
+  const auto set = [this](std::uint32_t place, Pair head) {
+    while (!exchange16(header(place), load16(header(place)), head)) {
     }
+  };
+  const std::atomic_ref mark{slabs_.sizes[slab]};
+  set(first, held(self_, version + 1));
+  mark.store(kReshaping, std::memory_order_seq_cst);
+  for (std::uint32_t unit = units; unit + units <= kUnitsPerSlab; unit += units) {
+    set(first + unit, free_block(version + 1));
   }
-  std::atomic_ref{slabs_.sizes[slab]}.store(static_cast<std::uint32_t>(size + 1),
-                                            std::memory_order_seq_cst);
+  mark.store(static_cast<std::uint32_t>(size + 1), std::memory_order_seq_cst);
   turns_[size].store(first, std::memory_order_relaxed);
-  return Draft{.place = first, .version = version + 1};
+  return {.place = first, .version = version + 1};
 }
 
 std::uint32_t BlockPool::last_freed(std::size_t size) const noexcept {
@@ -140,6 +145,23 @@ std::uint32_t BlockPool::next_in_turn(std::size_t size) noexcept {
     turn = (slab + 1 < slabs ? slab + 1 : 0) * kUnitsPerSlab;
   }
   return kNowhere;
+}
+
+// Spread over all blocks of a size, by the golden ratio, from where each process begins elsewhere.
+std::uint32_t BlockPool::anywhere(std::size_t size) noexcept {
+  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
+  const std::uint64_t leap = leaps_.fetch_add(kGolden, std::memory_order_relaxed) +
+                             (std::uint64_t{self_.generation} << 8U | self_.number) * kGolden;
+  const std::size_t units = block_bytes(size) / kBlockBytesMin;
+  const std::uint64_t turn = ((leap >> 32U) * slabs_.sizes.size() >> 32U) * kUnitsPerSlab;
+  turns_[size].store(turn, std::memory_order_relaxed);
+  const std::uint32_t start = next_in_turn(size);  // the first of a slab
+  if (start == kNowhere) return kNowhere;
+  const std::uint64_t mixed = leap * kGolden;
+  const auto unit =
+      static_cast<std::uint32_t>(((mixed >> 32U) * (kUnitsPerSlab / units) >> 32U) * units);
+  turns_[size].store(start + unit, std::memory_order_relaxed);
+  return next_in_turn(size);
 }
 
 void BlockPool::write(const Draft& draft, const StateBuffer& state, Summary summary) noexcept {

@@ -16,7 +16,7 @@
 // and a version that counts the changes. There is no list of free blocks that a killed process
 // could break. Whoever needs a block looks at the one it freed last, then at a few others in turn;
 // blocks linked to slots that have moved on, or have expired, are found that way. What a killed
-// process held is set free by recover().
+// process held is set free by whoever asks what is left behind.
 //
 // Sizes are powers of two from 64 bytes on, and one for the largest log. Memory is handed to a size
 // in slabs, and stays with it until nobody uses the mapping.
@@ -107,9 +107,14 @@ class BlockPool {
     for (int i = 0; i < kQuickProbes; ++i) {
       if (auto draft = try_take(next_in_turn(size), size, ask, false)) return draft;
     }
+    // Tenants sit close together, so it means little that those in turn are taken. A slab is for
+    // good: it takes as many looks elsewhere as hardly ever fail unless nearly all are.
+    for (int i = 0; i < kProbes; ++i) {
+      if (auto draft = try_take(anywhere(size), size, ask, false)) return draft;
+    }
     if (auto draft = take_from_new_slab(size)) return draft;
     for (int i = 0; i < kProbes; ++i) {
-      if (auto draft = try_take(next_in_turn(size), size, ask, i >= kProbes / 2)) return draft;
+      if (auto draft = try_take(next_in_turn(size), size, ask, true)) return draft;
     }
     return take_over_slab(size, ask);
   }
@@ -138,6 +143,18 @@ class BlockPool {
   }
   void settle(Handle handle, std::optional<std::uint32_t> slot) noexcept;
 
+  // Slabs whose owner died while it gave them another size.
+  template <class IsAlive>
+  void finish_reshaping(IsAlive&& is_alive) noexcept {
+    for (std::uint32_t slab = 0; slab < slabs_.sizes.size(); ++slab) {
+      if (size_of_slab(slab) != kReshaping) continue;
+      const auto first = static_cast<std::uint32_t>(slab * kUnitsPerSlab);
+      const Pair head = load16(header(first));
+      if (kind(head) != Kind::held || is_alive(holder(head))) continue;
+      if (const auto draft = hold(first, head)) abandon(reshape(slab, 0, draft->version));
+    }
+  }
+
   // Slabs without tenants become unused; only while nobody else uses the mapping.
   template <class IsLinked>
   void compact(IsLinked&& is_linked) noexcept {
@@ -162,6 +179,7 @@ class BlockPool {
   static constexpr int kProbes = 48;
   static constexpr std::uint32_t kTakeoverEvery = 16;
   static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+  static constexpr std::uint32_t kReshaping = ~std::uint32_t{0};  // instead of a slab's size
   static constexpr std::size_t kUnitsPerSlab = kSlabBytes / kBlockBytesMin;
 
   enum class Kind : std::uint8_t { free, held, linked };
@@ -204,7 +222,7 @@ class BlockPool {
   template <class Visit>
   void for_each_block_of(std::uint32_t slab, Visit&& visit) const noexcept {
     const std::uint32_t size = size_of_slab(slab);
-    if (size == 0) return;
+    if (size == 0 || size > kSizes) return;
     const auto units = static_cast<std::uint32_t>(block_bytes(size - 1) / kBlockBytesMin);
     const auto first = static_cast<std::uint32_t>(slab * kUnitsPerSlab);
     for (std::uint32_t unit = 0; unit + units <= kUnitsPerSlab; unit += units) visit(first + unit);
@@ -224,7 +242,7 @@ class BlockPool {
     if (turn % kTakeoverEvery != 0) return std::nullopt;
     const auto slab = static_cast<std::uint32_t>(turn / kTakeoverEvery % slabs_.sizes.size());
     const std::uint32_t before = size_of_slab(slab);
-    if (before == 0 || before == size + 1) return std::nullopt;
+    if (before == 0 || before > kSizes || before == size + 1) return std::nullopt;
     std::uint32_t held = 0;
     std::uint64_t version = 0;
     bool ours = true;
@@ -260,14 +278,15 @@ class BlockPool {
   [[nodiscard]] std::optional<Draft> take_from_new_slab(std::size_t size) noexcept;
   [[nodiscard]] std::uint32_t last_freed(std::size_t size) const noexcept;
   [[nodiscard]] std::uint32_t next_in_turn(std::size_t size) noexcept;
+  [[nodiscard]] std::uint32_t anywhere(std::size_t size) noexcept;
   void remember_freed(std::uint32_t place) const noexcept;
   void wipe(std::uint32_t slab) noexcept;
-  [[nodiscard]] std::optional<Draft> reshape(std::uint32_t slab, std::size_t size,
-                                             std::uint64_t version) noexcept;
+  [[nodiscard]] Draft reshape(std::uint32_t slab, std::size_t size, std::uint64_t version) noexcept;
 
   Slabs slabs_;
   Participant self_;
   std::array<std::atomic<std::uint64_t>, kSizes> turns_{};  // where each size is looked through
+  std::atomic<std::uint64_t> leaps_{0};
   std::atomic<std::uint32_t> takeovers_{0};
 };
 

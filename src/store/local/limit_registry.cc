@@ -97,9 +97,12 @@ void stamp(LimitRecord& record, WallTime now) noexcept {
   std::atomic_ref{record.used}.store(seconds_of(now), std::memory_order_relaxed);
 }
 
+// Memory may be damaged: an instant that there is not counts as 1970.
 Nanos unused_for(const LimitRecord& record, WallTime now) noexcept {
-  const std::atomic_ref<const std::int64_t> used{record.used};
-  return std::chrono::seconds{seconds_of(now) - used.load(std::memory_order_relaxed)};
+  const std::atomic_ref<const std::int64_t> stamped{record.used};
+  const std::int64_t used = stamped.load(std::memory_order_relaxed);
+  const bool possible = used >= 0 && used < seconds_of(kWallTimeEnd);
+  return std::chrono::seconds{seconds_of(now) - (possible ? used : 0)};
 }
 
 }  // namespace
@@ -107,6 +110,7 @@ Nanos unused_for(const LimitRecord& record, WallTime now) noexcept {
 LimitRegistry::LimitRegistry(const Mapping& mapping)
     : mapping_(mapping),
       owned_(mapping.limits().size()),
+      checksums_(mapping.limits().size()),
       users_(mapping.limits().size()),
       published_(std::make_unique<std::atomic<const StoredLimit*>[]>(mapping.limits().size())) {
   fast_ = {published_.get(), mapping.limits().size()};
@@ -135,9 +139,21 @@ const StoredLimit* LimitRegistry::adopt(LimitNumber number) const {
   if (checksum_in(record) == 0 || checksum_in(record) != checksum_of(record)) return nullptr;
   Parsed<StoredLimit> limit = StoredLimit::from(limit_of(record));
   if (!limit) return nullptr;
+  retire(number);
+  checksums_[number] = checksum_in(record);
   owned_[number] = std::make_unique<const StoredLimit>(*std::move(limit));
   published_[number].store(owned_[number].get(), std::memory_order_release);
   return owned_[number].get();
+}
+
+// Another process has given the number away, perhaps to another limit.
+bool LimitRegistry::is_stale(LimitNumber number) const noexcept {
+  return owned_[number] && checksum_in(mapping_.limits()[number]) != checksums_[number];
+}
+
+void LimitRegistry::retire(LimitNumber number) const {
+  published_[number].store(nullptr, std::memory_order_release);
+  if (owned_[number]) retired_.push_back(std::move(owned_[number]));
 }
 
 // A number that another process added: its first use here compiles the limit.
@@ -195,7 +211,7 @@ Parsed<LimitNumber> LimitRegistry::use(const Limit& limit, WallTime now,
     }
     stamp(mapping_.limits()[*number], now);
   }
-  if (!owned_[*number]) (void)adopt(*number);
+  if (!owned_[*number] || is_stale(*number)) (void)adopt(*number);
   numbers_[text] = *number;
   ++users_[*number];
   return *number;
@@ -224,15 +240,20 @@ void LimitRegistry::stop_using(LimitNumber number) noexcept {
 
 void LimitRegistry::touch(WallTime now) noexcept {
   const std::lock_guard guard{mutex_};
+  retired_before_ = std::exchange(retired_, {});
   for (LimitNumber number = 0; number < users_.size(); ++number) {
-    if (users_[number] > 0) stamp(mapping_.limits()[number], now);
+    if (users_[number] > 0)
+      stamp(mapping_.limits()[number], now);
+    else if (is_stale(number))
+      retire(number);
   }
 }
 
 void LimitRegistry::reclaim(WallTime now, const ClearSlots& clear_slots) {
   std::vector<bool> dropped(users_.size());
   for (LimitNumber number = 0; number < users_.size(); ++number) {
-    const StoredLimit* const limit = owned_[number] ? owned_[number].get() : adopt(number);
+    const bool known = owned_[number] && !is_stale(number);
+    const StoredLimit* const limit = known ? owned_[number].get() : adopt(number);
     const Nanos keep = (limit != nullptr ? limit->drain() : core::kDrainMax) + kGrace;
     dropped[number] = users_[number] == 0 && unused_for(mapping_.limits()[number], now) > keep;
   }
@@ -243,8 +264,7 @@ void LimitRegistry::reclaim(WallTime now, const ClearSlots& clear_slots) {
     if (!dropped[number]) continue;
     numbers_.erase(text_of(mapping_.limits()[number]));
     std::atomic_ref{mapping_.limits()[number].checksum}.store(0, std::memory_order_release);
-    published_[number].store(nullptr, std::memory_order_release);
-    owned_[number].reset();
+    retire(number);
   }
 }
 

@@ -49,7 +49,8 @@ class LimitRegistry final : public LimitSource {
                                         const ClearSlots& clear_slots);
   void stop_using(LimitNumber number) noexcept;
 
-  // Says that the limits used here are wanted.
+  // Says that the limits used here are wanted, and forgets those whose numbers others gave away. To
+  // be called every kTouchEvery.
   void touch(WallTime now) noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept;
@@ -58,6 +59,8 @@ class LimitRegistry final : public LimitSource {
   explicit LimitRegistry(const Mapping& mapping);
   [[nodiscard]] const StoredLimit* find_slow(LimitNumber number) const noexcept override;
   [[nodiscard]] const StoredLimit* adopt(LimitNumber number) const;
+  [[nodiscard]] bool is_stale(LimitNumber number) const noexcept;
+  void retire(LimitNumber number) const;
   [[nodiscard]] std::optional<LimitNumber> recently_used(const std::string& text,
                                                          WallTime now) const;
   [[nodiscard]] std::optional<LimitNumber> recorded(const std::string& text) const;
@@ -70,7 +73,10 @@ class LimitRegistry final : public LimitSource {
   mutable std::mutex mutex_;
   // Guarded by mutex_:
   mutable std::vector<std::unique_ptr<const StoredLimit>> owned_;
-  std::unordered_map<std::string, LimitNumber> numbers_;  // by the record's bytes
+  mutable std::vector<std::uint64_t> checksums_;  // of the records that these were made from
+  mutable std::vector<std::unique_ptr<const StoredLimit>> retired_;  // a decision may still look
+  std::vector<std::unique_ptr<const StoredLimit>> retired_before_;   // by now, none does
+  std::unordered_map<std::string, LimitNumber> numbers_;             // by the record's bytes
   std::vector<std::uint32_t> users_;
 
   std::unique_ptr<std::atomic<const StoredLimit*>[]> published_;

@@ -74,8 +74,9 @@ void LocalStore::take_over() noexcept {
 }
 
 void LocalStore::recover_blocks() noexcept {
-  const std::vector<Handle> handles =
-      blocks_.left_behind([this](Participant holder) { return mapping_->is_alive(holder); });
+  const auto is_alive = [this](Participant holder) { return mapping_->is_alive(holder); };
+  blocks_.finish_reshaping(is_alive);
+  const std::vector<Handle> handles = blocks_.left_behind(is_alive);
   if (handles.empty()) return;
   std::unordered_map<std::uint64_t, std::optional<std::uint32_t>> slots;
   for (const Handle& handle : handles) slots[handle.word()] = std::nullopt;

@@ -184,10 +184,16 @@ std::optional<Diagnostic> check_header(const std::string& path, const MappingHea
   return std::nullopt;
 }
 
-// An interrupted creation leaves zeros.
-bool is_blank(const MappingHeader& header) noexcept {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(&header);
-  return std::all_of(bytes, bytes + sizeof header, [](unsigned char byte) { return byte == 0; });
+// An interrupted creation leaves zeros. To the end: images of disks begin with some, too.
+bool is_blank(int file) noexcept {
+  std::array<char, kPage> bytes;
+  for (off_t at = 0;;) {
+    const ssize_t got = ::pread(file, bytes.data(), bytes.size(), at);
+    if (got <= 0) return got == 0;
+    const auto end = bytes.begin() + got;
+    if (std::any_of(bytes.begin(), end, [](char byte) { return byte != 0; })) return false;
+    at += got;
+  }
 }
 
 std::optional<Diagnostic> allocate(const std::string& path, int file, std::size_t bytes) {
@@ -214,6 +220,15 @@ DigestSecret random_secret() {
   return secret;
 }
 
+MappingHeader new_header(const MappingSizes& sizes) {
+  MappingHeader header{.magic = kMagic,
+                       .layout_version = Mapping::kLayoutVersion,
+                       .sizes = sizes,
+                       .secret = random_secret()};
+  header.checksum = checksum_of(header);
+  return header;
+}
+
 std::uint64_t boot_hash() {
   std::ifstream stream{"/proc/sys/kernel/random/boot_id"};
   std::string id;
@@ -238,7 +253,7 @@ Parsed<Mapping> Mapping::open(const MappingOptions& options, Now now, bool disca
     if (Parsed<void> mapped = mapping.map_memory(sizes.bytes, options.pages); !mapped) {
       return tl::unexpected(std::move(mapped.error()));
     }
-    mapping.initialise(sizes);
+    mapping.header() = new_header(sizes);
     mapping.header().generations[0] = 1;
   } else if (Parsed<void> mapped = mapping.open_file(options, sizes, discard); !mapped) {
     return tl::unexpected(std::move(mapped.error()));
@@ -305,17 +320,21 @@ Parsed<bool> Mapping::examine(std::size_t file_bytes, const MappingSizes& wanted
     return problem(path_, fmt::format("is truncated: {} bytes", file_bytes),
                    fmt::format("give another path, {}", kOrFresh));
   }
-  if (was_alone_ && is_blank(header)) return false;
+  if (was_alone_ && header.magic == decltype(kMagic){} && is_blank(file_)) return false;
   if (auto wrong = check_header(path_, header, file_bytes, wanted)) {
     return tl::unexpected(*std::move(wrong));
   }
   return true;
 }
 
+// The header is written at once: a process that is killed leaves zeros or a file that is made.
 Parsed<void> Mapping::create_file(const MappingSizes& sizes, Pages pages) {
   if (auto wrong = allocate(path_, file_, sizes.bytes)) return tl::unexpected(*std::move(wrong));
+  const MappingHeader header = new_header(sizes);
+  if (::pwrite(file_, &header, sizeof header, 0) != ssize_t{sizeof header}) {
+    return problem(path_, fmt::format("cannot be written to: {}", why(errno)), "give another path");
+  }
   if (Parsed<void> mapped = map_file(sizes.bytes, pages); !mapped) return mapped;
-  initialise(sizes);
   return join();
 }
 
@@ -327,19 +346,6 @@ Parsed<void> Mapping::map_file(std::size_t bytes, Pages pages) {
   memory_ = {static_cast<std::byte*>(at), bytes};
   if (pages == Pages::automatic) ::madvise(at, bytes, MADV_HUGEPAGE);
   return {};
-}
-
-// The magic comes last: before it is there, nobody takes the file for one of ours.
-void Mapping::initialise(const MappingSizes& sizes) noexcept {
-  MappingHeader& head = header();
-  head.layout_version = kLayoutVersion;
-  head.sizes = sizes;
-  head.secret = random_secret();
-  MappingHeader finished = head;
-  finished.magic = kMagic;
-  head.checksum = checksum_of(finished);
-  std::atomic_thread_fence(std::memory_order_release);
-  head.magic = kMagic;
 }
 
 // Becomes one of the processes that use the file.

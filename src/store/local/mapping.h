@@ -131,7 +131,6 @@ class Mapping {
   [[nodiscard]] Parsed<void> create_file(const MappingSizes& sizes, Pages pages);
   [[nodiscard]] Parsed<void> map_file(std::size_t bytes, Pages pages);
   [[nodiscard]] Parsed<void> join();
-  void initialise(const MappingSizes& sizes) noexcept;
   void begin_time(Now now) noexcept;
   [[nodiscard]] MappingHeader& header() const noexcept;
 

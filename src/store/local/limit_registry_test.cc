@@ -1,0 +1,169 @@
+// Limits by number: one for each limit, the same in all processes, given away only when forgotten.
+
+#include "store/local/limit_registry.h"
+
+#include "store/local/state_file_test.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sluice::store {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr Nanos kPeriod = 1h;  // of all limits here; a full bucket drains in as much
+
+Now after(Nanos time) {
+  return testing::at(Nanos{std::chrono::hours{24 * 365 * 50}}.count() + time.count());
+}
+
+Limit of_amount(std::uint64_t amount) {
+  return {.algorithm = Algorithm::token_bucket, .amount = amount, .period = kPeriod};
+}
+
+// As many different limits as there are numbers.
+std::vector<LimitNumber> use_all(LocalStore& store, Nanos when, std::uint64_t first = 1) {
+  std::vector<LimitNumber> numbers;
+  for (std::uint64_t i = 0; i < store.status().limits; ++i) {
+    numbers.push_back(store.use(of_amount(first + i), after(when)).value());
+  }
+  return numbers;
+}
+
+std::unique_ptr<LocalStore> open_anonymous() { return open_file("", after(0s)); }
+
+TEST(LimitRegistry, GivesEveryLimitANumberAndTheSameLimitTheSame) {
+  const std::unique_ptr<LocalStore> store = open_anonymous();
+  std::set<LimitNumber> numbers;
+  const std::vector<testing::Subject> subjects = testing::all_subjects();
+  for (const testing::Subject& subject : subjects) {
+    const LimitNumber number = store->use(subject.limit, after(0s)).value();
+    EXPECT_TRUE(numbers.insert(number).second) << subject.name;
+    EXPECT_EQ(store->use(subject.limit, after(1s)).value(), number) << subject.name;
+    EXPECT_EQ(store->limit(number).limit().amount, subject.limit.amount);
+  }
+  EXPECT_EQ(store->status().limits_used, subjects.size());
+}
+
+TEST(LimitRegistry, KeepsNumbersOverARestart) {
+  const testing::TempFolder folder;
+  std::vector<LimitNumber> numbers;
+  for (int start = 0; start < 3; ++start) {
+    const std::unique_ptr<LocalStore> store = open_file(folder.file("state"), after(0s));
+    std::vector<LimitNumber> found;
+    for (const testing::Subject& subject : testing::all_subjects()) {
+      found.push_back(store->use(subject.limit, after(0s)).value());
+    }
+    if (start == 0) numbers = found;
+    EXPECT_EQ(found, numbers);
+  }
+}
+
+TEST(LimitRegistry, SaysWhenThereAreTooManyLimits) {
+  const std::unique_ptr<LocalStore> store = open_anonymous();
+  const std::size_t numbers = use_all(*store, 0s).size();
+  const auto one_more = store->use(of_amount(1'000'000), after(100h));
+  ASSERT_FALSE(one_more);
+  EXPECT_THAT(one_more.error().text(),
+              HasSubstr(std::to_string(numbers) + " different limits are in use already"));
+  EXPECT_THAT(one_more.error().text(), HasSubstr("configure more memory, or use fewer"));
+  EXPECT_TRUE(store->use(of_amount(1), after(100h)));  // one that has a number
+}
+
+// A number that nobody uses is kept until the counts made with it have drained, and for the grace.
+TEST(LimitRegistry, GivesANumberAwayOnlyAfterDrainAndGrace) {
+  const std::unique_ptr<LocalStore> store = open_anonymous();
+  const std::vector<LimitNumber> numbers = use_all(*store, 0s);
+  store->stop_using(numbers[7]);
+  const Nanos kept = kPeriod + LimitRegistry::kGrace;
+  EXPECT_FALSE(store->use(of_amount(1'000'000), after(kept)));
+  const auto reused = store->use(of_amount(1'000'000), after(kept + 2s));
+  ASSERT_TRUE(reused) << reused.error().text();
+  EXPECT_EQ(*reused, numbers[7]);
+  EXPECT_EQ(store->limit(*reused).limit().amount, 1'000'000U);
+  EXPECT_FALSE(store->use(of_amount(1'000'001), after(100h)));  // the others are in use
+}
+
+// Another process says now and then that it wants a limit.
+TEST(LimitRegistry, KeepsNumbersThatAnotherProcessUses) {
+  const testing::TempFolder folder;
+  const std::unique_ptr<LocalStore> one = open_file(folder.file("state"), after(0s));
+  const std::unique_ptr<LocalStore> other = open_file(folder.file("state"), after(0s));
+  const LimitNumber wanted = other->use(of_amount(1), after(0s)).value();
+  for (const LimitNumber number : use_all(*one, 0s)) one->stop_using(number);
+  other->upkeep(after(100h));
+  const std::vector<LimitNumber> reused = use_all(*other, 100h);  // all but the wanted one
+  EXPECT_EQ(std::count(reused.begin(), reused.end(), wanted), 1);
+  EXPECT_EQ(reused.front(), wanted);
+  EXPECT_EQ(other->limit(wanted).limit().amount, 1U);
+}
+
+// What is left in slots under a number is never read under the limit that gets it next. A bucket's
+// word is an instant; to a window it would look like a number and a count.
+TEST(LimitRegistry, ClearsTheSlotsOfANumberBeforeGivingItAway) {
+  const std::unique_ptr<LocalStore> store = open_anonymous();
+  const std::vector<LimitNumber> numbers = use_all(*store, 0s);
+  for (const LimitNumber number : numbers) {
+    const Digest key = digest_of(*store, number);
+    (void)store->force({.key = key, .limit = number, .cost = number + 1}, after(0s));
+    store->stop_using(number);
+  }
+  for (const LimitNumber number : numbers) {
+    const Limit window{
+        .algorithm = Algorithm::fixed_window, .amount = 1'000 + number, .period = 24h};
+    const LimitNumber reused = store->use(window, after(2h)).value();
+    for (const LimitNumber key : numbers) {
+      const Check peek{.key = digest_of(*store, key), .limit = reused, .cost = 0};
+      ASSERT_EQ(store->decide(peek, after(2h)).decision.remaining, window.amount);
+    }
+    if (number > 16) break;  // all were given up at once
+  }
+  std::size_t cursor = 0;
+  EXPECT_TRUE(store->list(cursor, 1, after(2h)).empty());
+}
+
+// Two openings of a file are two processes to the kernel's locks.
+TEST(LimitRegistry, UnderstandsLimitsThatAnotherProcessAdds) {
+  const testing::TempFolder folder;
+  const std::unique_ptr<LocalStore> one = open_file(folder.file("state"), after(0s));
+  const std::unique_ptr<LocalStore> other = open_file(folder.file("state"), after(0s));
+  const Digest key = digest_of(*one, 1);
+  const LimitNumber number = one->use(of_amount(10), after(0s)).value();
+  (void)one->decide({.key = key, .limit = number, .cost = 4}, after(0s));
+  const auto entry = other->read(key, after(0s));
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->limit, number);
+  EXPECT_EQ(entry->decision.remaining, 6U);
+  EXPECT_EQ(other->use(of_amount(10), after(0s)).value(), number);
+}
+
+// The number of a limit that this process has forgotten may mean another one by now.
+TEST(LimitRegistry, UnderstandsNumbersThatAnotherProcessGaveAway) {
+  const testing::TempFolder folder;
+  const std::unique_ptr<LocalStore> one = open_file(folder.file("state"), after(0s));
+  const std::unique_ptr<LocalStore> other = open_file(folder.file("state"), after(0s));
+  for (const LimitNumber number : use_all(*other, 0s)) other->stop_using(number);
+  other->upkeep(after(2h));
+
+  const Digest key = digest_of(*one, 1);
+  const LimitNumber number = one->use(of_amount(5'000), after(2h)).value();
+  (void)one->decide({.key = key, .limit = number, .cost = 4'000}, after(2h));
+  other->upkeep(after(2h));
+  const auto entry = other->read(key, after(2h));
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->decision.limit, 5'000U);
+  EXPECT_EQ(entry->decision.remaining, 1'000U);
+  EXPECT_EQ(other->use(of_amount(5'000), after(2h)).value(), number);
+  EXPECT_EQ(other->limit(number).limit().amount, 5'000U);
+}
+
+}  // namespace
+}  // namespace sluice::store
