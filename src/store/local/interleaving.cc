@@ -207,7 +207,7 @@ std::size_t Interleaver::explore(const Space& space) {
     ++schedules;
     if (!space.check()) break;
     want_changes(space);
-  } while (next_plan(space.switches.has_value()));
+  } while (schedules < space.most && next_plan(space.switches.has_value()));
   return schedules;
 }
 

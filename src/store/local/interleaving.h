@@ -63,6 +63,7 @@ class Interleaver {
     Bodies bodies;
     std::function<bool()> check;  // false: stop here
     std::optional<int> switches;  // absent: every order
+    std::size_t most = 100'000;   // schedules
   };
   std::size_t explore(const Space& space);
 

@@ -157,6 +157,7 @@ class Interleaving : public ::testing::Test {
                               .switches = switches});
     std::cout << schedules << " schedules\n";
     EXPECT_GT(schedules, 5U) << "nothing was interleaved";
+    EXPECT_LT(schedules, Interleaver::Space{}.most) << "do they hold each other up for ever?";
   }
 
   // The first body stops for ever after each number of its steps; the other one gets its answer.

@@ -42,17 +42,18 @@ std::int64_t resident_bytes() {
 struct Growth {
   std::uint64_t keys = 0;
   std::int64_t gap = 0;  // between two of them
+  std::size_t memory = std::size_t{8} << 20U;
 };
 
 void expect_no_growth(const Limit& limit, const Growth& growth) {
-  auto opened = LocalStore::open({.mapping = {.memory = std::size_t{8} << 20U}}, at(kBegin));
+  auto opened = LocalStore::open({.mapping = {.memory = growth.memory}}, at(kBegin));
   ASSERT_TRUE(opened);
   LocalStore& store = **opened;
   const LimitNumber number = store.use(limit, at(kBegin)).value();
   std::int64_t warm = 0;
   std::int64_t now = kBegin;
   for (std::uint64_t i = 0; i < growth.keys; ++i) {
-    if (i == growth.keys / 2) warm = resident_bytes();  // all pages have been touched by now
+    if (i == growth.keys / 2) warm = resident_bytes();  // all pages have been touched
     now += growth.gap;
     (void)store.decide({.key = numbered_key(i), .limit = number}, at(now));
   }
@@ -79,9 +80,9 @@ TEST(Memory, StaysAsItIsWithStatesInBlocks) {
 // All of them stay in debt: more than there is room for.
 TEST(Memory, StaysAsItIsWhenItIsFull) {
   expect_no_growth({.algorithm = Algorithm::fixed_window, .amount = 5, .period = 24h},
-                   {.keys = kKeys / 40, .gap = 1});
+                   {.keys = 150'000, .gap = 1, .memory = Mapping::kMemoryMin});
   expect_no_growth({.algorithm = Algorithm::sliding_log, .amount = 2, .period = 24h},
-                   {.keys = kKeys / 200, .gap = 1});
+                   {.keys = 15'000, .gap = 1, .memory = Mapping::kMemoryMin});
 }
 
 }  // namespace
