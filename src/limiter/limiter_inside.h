@@ -54,6 +54,11 @@ struct Limiter::Inside {
   [[nodiscard]] Decision decide_one(const store::Check& check, Now now) const noexcept;
   [[nodiscard]] Decision decide(std::string_view key, Cost cost, Now now,
                                 std::span<store::Answer> answers) const noexcept;
+
+  // For one who has only so much time left: held for longer by a queue, it is refused instead.
+  [[nodiscard]] Decision decide_within(Nanos left, std::string_view key, Cost cost,
+                                       Now now) const noexcept;
+  [[nodiscard]] bool can_ever_pass(Cost cost) const noexcept;
 };
 
 }  // namespace sluice
