@@ -98,7 +98,7 @@ void expect_same_answers(const Limit& limit) {
 class EveryAlgorithm : public ::testing::TestWithParam<Algorithm> {};
 
 TEST_P(EveryAlgorithm, AnswersAsAMapOfCellsDoes) {
-  check_property(400, [this] { expect_same_answers(*testing::limits_of(GetParam())); });
+  check_property(400, [] { expect_same_answers(*testing::limits_of(GetParam())); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Model, EveryAlgorithm, ::testing::ValuesIn(kAlgorithms),
