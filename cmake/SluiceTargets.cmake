@@ -16,8 +16,8 @@ function(sluice_library name)
   endif()
 endfunction()
 
-# sluice_test(core SOURCES calendar_test.cc ... DEPENDS sluice_core): one test program per folder, each
-# of its tests known to ctest. It is called NAME_test.
+# sluice_test(core SOURCES calendar_test.cc ... DEPENDS sluice_core): one test program per folder,
+# each of its tests known to ctest. It is called NAME_test.
 function(sluice_test name)
   if(NOT SLUICE_TESTS)
     return()

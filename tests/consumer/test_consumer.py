@@ -7,6 +7,7 @@ another project, which takes a while.
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -99,8 +100,15 @@ class Consumers(unittest.TestCase):
 
     @unittest.skipUnless(os.environ.get("SLUICE_EMBED"), "compiles the library")
     def test_add_subdirectory(self):
-        program = self.build_with_cmake("add_subdirectory", f"-DSLUICE_SOURCE_DIR={ROOT}")
+        """As a shared library, so that one compilation tests both."""
+        options = (f"-DSLUICE_SOURCE_DIR={ROOT}", "-DBUILD_SHARED_LIBS=ON")
+        program = self.build_with_cmake("add_subdirectory", *options)
         self.assertEqual(run(program), PRINTS)
+        (library,) = program.parent.rglob("libsluice.so")
+        names = run("nm", "--dynamic", "--demangle", "--defined-only", library)
+        self.assertIn("sluice::Limiter::check", names)
+        self.assertNotIn("sluice::store::", re.sub(r"\(.*", "", names))
+        self.assertRegex(os.readlink(library), r"\.so\.\d+\.\d+$")
         cache = (program.parent / "CMakeCache.txt").read_text()
         self.assertNotIn("CLI11_DIR", cache, "an embedding project needs only the library")
         self.assertNotIn("GTest_DIR", cache)

@@ -1,7 +1,7 @@
 """Runs examples/embed, and compares the guide with it.
 
-An example ends with a comment: `// prints:`, then a line for each line of its output. Every block of
-C++ in docs/embed.md is a part of an example, line for line, however deep it is indented there.
+An example ends with a comment: `// prints:`, then a line for each line of its output. Every block
+of C++ in docs/embed.md is a part of an example, line for line, however deep it is indented there.
 SLUICE_PROGRAMS is the folder of the built examples.
 """
 
@@ -67,6 +67,15 @@ class Examples(unittest.TestCase):
             for block in blocks:
                 with self.subTest(guide=guide.name, block=block):
                     self.assertTrue(any(contains(code, block) for code in sources))
+
+    def test_the_guide_quotes_messages_that_exist(self):
+        guide = (ROOT / "docs" / "embed.md").read_text()
+        source = (ROOT / "src" / "store" / "local" / "mapping.cc").read_text()
+        rows = re.findall(r"^\| (`[^|]+) \|", guide, re.MULTILINE)
+        self.assertGreater(len(rows), 5)
+        for message in re.findall(r"`([^`]+)`", " ".join(rows)):
+            with self.subTest(message=message):
+                self.assertIn(re.sub(r"\b[NM]\b", "{}", message), source)
 
     def test_all_of_them_are_in_the_guide(self):
         guide = (ROOT / "docs" / "embed.md").read_text()
