@@ -185,7 +185,8 @@ Pending Limiter::acquire(std::string key, Nanos timeout, Cost cost, Timer& timer
     const Now now = inside->clock->now();
     return inside->decide_within(deadline - now.mono, key, asked, now);
   };
-  waiting->done = [inside, key, cost, done = std::move(done)](const Decision& decision) {
+  waiting->done = [inside, key = std::move(key), cost,
+                   done = std::move(done)](const Decision& decision) {
     inside->tell(key, cost, decision);
     done(decision);
   };

@@ -19,7 +19,9 @@ namespace {
 const SystemClock kSystemClock;
 
 // Kinds of the parts of a library's key; they are part of the digest and stay.
-enum KeyPart : std::uint8_t { kLimiterName = 1, kLimitNumber = 2, kKey = 3 };
+constexpr std::uint8_t kLimiterName = 1;
+constexpr std::uint8_t kLimitNumber = 2;
+constexpr std::uint8_t kKey = 3;
 
 Parsed<std::vector<Limit>> parse_all(std::span<const std::string_view> texts) {
   std::vector<Limit> limits;

@@ -32,6 +32,9 @@ struct Limiter::Inside {
   WaitingRoom waiting;
   std::vector<std::unique_ptr<Desk>> desks;  // one per processor, when the limiter scales
 
+  Inside() = default;
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
   ~Inside() {
     for (const store::LimitNumber number : numbers) store().stop_using(number);
   }
