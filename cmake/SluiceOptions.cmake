@@ -1,6 +1,10 @@
 # Compiler settings that every target shares.
 
-option(SLUICE_TESTS "Build the tests" ON)
+# A project that takes this tree in by add_subdirectory gets the library and nothing else.
+option(SLUICE_PROGRAM "Build the program" ${PROJECT_IS_TOP_LEVEL})
+option(SLUICE_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(SLUICE_INSTALL "Install with cmake --install" ${PROJECT_IS_TOP_LEVEL})
+option(BUILD_SHARED_LIBS "Build libsluice as a shared library" OFF)
 option(SLUICE_BENCHMARKS "Build the benchmarks" OFF)
 option(SLUICE_FUZZERS "Build the fuzz targets (Clang only)" OFF)
 set(SLUICE_SANITIZE "" CACHE STRING "Sanitizers for every target, as in address,undefined")
@@ -12,7 +16,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 
 find_program(SLUICE_CCACHE ccache)
-if(SLUICE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+if(PROJECT_IS_TOP_LEVEL AND SLUICE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${SLUICE_CCACHE}")
 endif()
 
@@ -20,7 +24,11 @@ add_library(sluice_options INTERFACE)
 target_compile_options(
   sluice_options
   INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast
-            -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Wundef -Werror)
+            -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Wundef)
+# A warning of a compiler we have not seen should not break the build of those who embed us.
+if(PROJECT_IS_TOP_LEVEL)
+  target_compile_options(sluice_options INTERFACE -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports these two falsely from inside std::string and std::vector when it optimises.
   # An aggregate's unnamed members are zero in this code base, on purpose.

@@ -1,6 +1,8 @@
 # One target per folder, so that linking follows the table of who may include whom.
 
-include(GoogleTest)
+if(SLUICE_TESTS)
+  include(GoogleTest)
+endif()
 
 # sluice_library(core SOURCES gcra.cc ... DEPENDS sluice_base ...): the library of one folder.
 function(sluice_library name)
@@ -9,10 +11,13 @@ function(sluice_library name)
   target_include_directories(sluice_${name} PUBLIC "${PROJECT_SOURCE_DIR}/include"
                                                    "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(sluice_${name} PUBLIC ${ARG_DEPENDS} PRIVATE sluice_options)
+  if(BUILD_SHARED_LIBS)
+    set_target_properties(sluice_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endif()
 endfunction()
 
-# sluice_test(core SOURCES calendar_test.cc ... DEPENDS sluice_core): one test program per folder, each
-# of its tests known to ctest. It is called NAME_test.
+# sluice_test(core SOURCES calendar_test.cc ... DEPENDS sluice_core): one test program per folder,
+# each of its tests known to ctest. It is called NAME_test.
 function(sluice_test name)
   if(NOT SLUICE_TESTS)
     return()

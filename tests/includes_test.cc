@@ -35,14 +35,15 @@ const std::map<std::string, Row>& table() {
                                   "frontend/envoy", "frontend/resp"};
   static const Folders kStores{"store", "store/local", "store/redis", "store/peer"};
   static const Row kFrontEnd{{"engine", "net", "metrics"}, kStores};
+  static const Folders kAlgorithms{"include/sluice/core"};  // which limiter.h needs
   static const std::map<std::string, Row> kTable{
-      {std::string{kPublic}, {{}}},
+      {std::string{kPublic}, {kAlgorithms}},
       {"include/sluice/core", {{std::string{kPublic}}}},
-      {"base", {{std::string{kPublic}}}},
+      {"base", {{std::string{kPublic}}, kAlgorithms}},
       {"core", {{"base", "include/sluice/core"}}},
-      {"metrics", {{"base"}}},
-      {"identity", {{"base"}}},
-      {"net", {{"base", "metrics"}}},
+      {"metrics", {{"base"}, kAlgorithms}},
+      {"identity", {{"base"}, kAlgorithms}},
+      {"net", {{"base", "metrics"}, kAlgorithms}},
       {"rules", {{"core", "identity"}}},
       {"rules/source", {{"rules", "net", "metrics"}}},
       {"rules/sync", {{"rules", "net", "metrics"}}},

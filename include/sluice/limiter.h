@@ -74,8 +74,9 @@ struct LimiterOptions {
   NoRoom no_room = NoRoom::forgive;
 
   // For a few keys so busy that threads fight for them: threads take some units ahead, and a
-  // request may be refused although up to early_refusals() units are left. Without it a limit is
-  // exact.
+  // request may be refused although up to early_refusals() units are left. Units are spent up to a
+  // millisecond after they were taken, so the limit's bound holds for windows that are shorter by
+  // that much. Refunds drop what was taken ahead. Without it a limit is exact.
   bool scale = false;
 
   const Clock* clock = nullptr;  // outlives the limiter; null: SystemClock
@@ -109,7 +110,8 @@ struct Reservation {
 // A request that waits. Dropping this changes nothing.
 class Pending {
  public:
-  // Ends the wait without an answer; harmless when there was one already.
+  // Ends the wait without an answer; harmless when there was one already. A request that was
+  // admitted and is only held for its delay stays charged.
   void cancel();
 
  private:
@@ -122,8 +124,8 @@ class Limiter {
   static constexpr std::size_t kLimitsMax = Ticket::kLimitsMax;
 
   // From text, as in "100/1s" or "1000/month". A limit that makes no sense throws
-  // std::invalid_argument, a table that cannot be opened std::runtime_error; what() says what to
-  // change. make() answers the same without exceptions.
+  // std::invalid_argument, a table that cannot be opened or has no room for another limit
+  // std::runtime_error; what() says what to change. make() answers the same without exceptions.
   explicit Limiter(std::string_view limit, LimiterOptions options = {});
   Limiter(std::initializer_list<std::string_view> limits, LimiterOptions options = {});
   explicit Limiter(const Limit& limit, LimiterOptions options = {});
@@ -199,8 +201,9 @@ class Limiter {
   // ---- waiting --------------------------------------------------------------------------------
 
   // Waits its turn, for at most `timeout`: those who wait for one key are served in the order in
-  // which they came. Refused only if the time does not suffice (at once, if that can be known) or
-  // the cost can never pass. By the limiter's clock, which has to be a real one.
+  // which they came. Refused only if the time does not suffice (at once, if that can be known; it
+  // cannot by those who have others before them) or the cost can never pass. By the limiter's
+  // clock, which has to be a real one.
   [[nodiscard]] Decision acquire(std::string_view key, Nanos timeout, Cost cost = 1);
 
   // The same for event loops: `done` is called from the loop, or at once, from here, when nobody

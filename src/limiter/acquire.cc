@@ -1,6 +1,7 @@
 // Waiting for one's turn, with a thread and without.
 
 #include "limiter/limiter_inside.h"
+#include <sluice/core/compiled_limit.h>
 #include <sluice/limiter.h>
 
 #include <algorithm>
@@ -17,6 +18,9 @@ namespace {
 
 // How often to ask again where nobody can know when there will be room: requests in flight.
 constexpr Nanos kAskAgain = std::chrono::milliseconds{5};
+
+// Long enough for anybody; more would overflow when it is added to an instant.
+constexpr Nanos kForever = std::chrono::hours{24 * 365 * 100};
 
 // How long the first in line waits before it asks again. Nothing: there is no point in waiting.
 std::optional<Nanos> wait_for(const Decision& refused, Nanos left) {
@@ -35,20 +39,43 @@ Decision out_of_time(Decision now) {
 
 }  // namespace
 
+Decision Limiter::Inside::decide_within(Nanos left, std::string_view key, Cost cost,
+                                        Now now) const noexcept {
+  std::array<store::Answer, kLimitsMax> answers;
+  const Decision decision = decide(key, cost, now, answers);
+  if (!decision.allowed() || decision.delay <= std::max(left, Nanos{0})) return decision;
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    store().refund(check(i, key, cost), answers[i].charge, now);
+  }
+  Decision refused = decide(key, 0, now, answers);
+  refused.verdict = Verdict::refused;
+  // When it would not be held at all. Waiting does not help: the queue shrinks no faster than the
+  // time that is left.
+  refused.retry_after = decision.delay;
+  refused.delay = Nanos{0};
+  return refused;
+}
+
+bool Limiter::Inside::can_ever_pass(Cost cost) const noexcept {
+  return std::all_of(limits.begin(), limits.end(),
+                     [cost](const Limit& limit) { return cost <= core::capacity(limit); });
+}
+
 // ---- a thread that waits ----------------------------------------------------------------------
 
 Decision Limiter::acquire(std::string_view key, Nanos timeout, Cost cost) {
-  std::array<store::Answer, kLimitsMax> answers;
-  const MonoTime deadline = now().mono + timeout;
+  timeout = std::min(timeout, kForever);
+  const MonoTime deadline = now().mono + std::max(timeout, Nanos{0});
   const Digest line = inside_->hashers[0](key);
+  const auto left = [&] { return deadline - now().mono; };
   const auto answered = [&](const Decision& decision) {
     inside_->tell(key, cost, decision);
     if (decision.delay > Nanos{0}) std::this_thread::sleep_for(decision.delay);
     return decision;
   };
-  if (inside_->waiting.is_empty(line)) {
-    const Decision decision = inside_->decide(key, cost, now(), answers);
-    if (decision.allowed() || !wait_for(decision, timeout)) return answered(decision);
+  if (!inside_->can_ever_pass(cost) || inside_->waiting.is_empty(line)) {
+    const Decision decision = inside_->decide_within(left(), key, cost, now());
+    if (decision.allowed() || !wait_for(decision, left())) return answered(decision);
   }
 
   struct Bell {
@@ -66,17 +93,17 @@ Decision Limiter::acquire(std::string_view key, Nanos timeout, Cost cost) {
   });
   if (!first) {
     std::unique_lock lock{bell->mutex};
-    const Nanos left = deadline - now().mono;
-    if (!bell->rang.wait_for(lock, left, [&] { return bell->my_turn; })) {
+    if (!bell->rang.wait_for(lock, left(), [&] { return bell->my_turn; })) {
       lock.unlock();
       inside_->waiting.leave(line, number);
+      std::array<store::Answer, kLimitsMax> answers;
       return answered(out_of_time(inside_->decide(key, 0, now(), answers)));
     }
   }
   while (true) {
-    const Decision decision = inside_->decide(key, cost, now(), answers);
+    const Decision decision = inside_->decide_within(left(), key, cost, now());
     const std::optional<Nanos> wait =
-        decision.allowed() ? std::nullopt : wait_for(decision, deadline - now().mono);
+        decision.allowed() ? std::nullopt : wait_for(decision, left());
     if (!wait) {
       inside_->waiting.leave(line, number);
       return answered(decision);
@@ -91,47 +118,54 @@ namespace {
 
 // One who waits, shared by its timers, its place in the line and whoever may cancel it.
 struct Waiting : std::enable_shared_from_this<Waiting> {
+  enum class Stage : std::uint8_t { in_line, held, over };
+
   std::function<Decision(Cost)> decide;
   std::function<Nanos()> left;
   std::function<void()> leave;
   std::function<void(const Decision&)> done;
   Timer* timer = nullptr;
   Cost cost = 1;
-  std::mutex mutex;
-  bool ended = false;  // guarded by mutex
+  std::mutex mutex;  // held while deciding: who is cancelled meanwhile must not have been charged
+  Stage stage = Stage::in_line;  // guarded by mutex
 
-  // Ends it once; true for the one who did.
-  bool end() {
+  // True for the one who ends it.
+  bool end(Stage from) {
     const std::lock_guard guard{mutex};
-    return !std::exchange(ended, true);
-  }
-  [[nodiscard]] bool has_ended() {
-    const std::lock_guard guard{mutex};
-    return ended;
-  }
-
-  void finish(const Decision& decision) {
-    if (!end()) return;
-    leave();
-    if (decision.delay == Nanos{0}) return done(decision);
-    timer->after(decision.delay, [self = shared_from_this(), decision] { self->done(decision); });
+    if (stage != from) return false;
+    stage = Stage::over;
+    return true;
   }
 
   void ask() {
-    if (has_ended()) return;
-    const Decision decision = decide(cost);
-    const std::optional<Nanos> wait =
-        decision.allowed() ? std::nullopt : wait_for(decision, left());
-    if (!wait) return finish(decision);
-    timer->after(*wait, [self = shared_from_this()] { self->ask(); });
+    Decision decision;
+    std::optional<Nanos> wait;
+    {
+      const std::lock_guard guard{mutex};
+      if (stage != Stage::in_line) return;
+      decision = decide(cost);
+      if (!decision.allowed()) wait = wait_for(decision, left());
+      if (!wait) stage = decision.delay > Nanos{0} ? Stage::held : Stage::over;
+    }
+    if (wait) return timer->after(*wait, [self = shared_from_this()] { self->ask(); });
+    leave();
+    if (decision.delay == Nanos{0}) return done(decision);
+    timer->after(decision.delay, [self = shared_from_this(), decision] {
+      if (self->end(Stage::held)) self->done(decision);
+    });
   }
 
   void give_up() {
-    if (!has_ended()) finish(out_of_time(decide(0)));
+    if (!end(Stage::in_line)) return;
+    leave();
+    done(out_of_time(decide(0)));
   }
 
   void cancel() {
-    if (end()) leave();
+    if (end(Stage::in_line))
+      leave();
+    else
+      (void)end(Stage::held);
   }
 };
 
@@ -139,25 +173,29 @@ struct Waiting : std::enable_shared_from_this<Waiting> {
 
 Pending Limiter::acquire(std::string key, Nanos timeout, Cost cost, Timer& timer,
                          std::function<void(const Decision&)> done) {
+  timeout = std::max(std::min(timeout, kForever), Nanos{0});
   const MonoTime deadline = now().mono + timeout;
   const Digest line = inside_->hashers[0](key);
   auto waiting = std::make_shared<Waiting>();
   Inside* const inside = inside_.get();
   waiting->timer = &timer;
   waiting->cost = cost;
-  waiting->decide = [inside, key](Cost asked) {
-    std::array<store::Answer, kLimitsMax> answers;
-    return inside->decide(key, asked, inside->clock->now(), answers);
-  };
   waiting->left = [inside, deadline] { return deadline - inside->clock->now().mono; };
-  waiting->done = [inside, key, cost, done = std::move(done)](const Decision& decision) {
+  waiting->decide = [inside, key, deadline](Cost asked) {
+    const Now now = inside->clock->now();
+    return inside->decide_within(deadline - now.mono, key, asked, now);
+  };
+  waiting->done = [inside, key = std::move(key), cost,
+                   done = std::move(done)](const Decision& decision) {
     inside->tell(key, cost, decision);
     done(decision);
   };
   const WaitingRoom::Number number = inside->waiting.take_number();
   waiting->leave = [inside, line, number] { inside->waiting.leave(line, number); };
-  const bool first = inside->waiting.join(
-      line, number, [waiting, &timer] { timer.after(Nanos{0}, [waiting] { waiting->ask(); }); });
+  const bool first =
+      !inside->can_ever_pass(cost) || inside->waiting.join(line, number, [waiting, &timer] {
+        timer.after(Nanos{0}, [waiting] { waiting->ask(); });
+      });
   if (first) {
     waiting->ask();
   } else {

@@ -1,5 +1,6 @@
 #include "limiter/binding.h"
 
+#include <algorithm>
 #include <tuple>
 
 namespace sluice {
@@ -26,6 +27,15 @@ std::size_t binding(std::span<const store::Answer> answers) noexcept {
     if (binds(answers[i].decision, answers[best].decision)) best = i;
   }
   return best;
+}
+
+Decision binding_decision(std::span<const store::Answer> answers) noexcept {
+  Decision decision = answers[binding(answers)].decision;
+  if (!decision.allowed()) return decision;
+  for (const store::Answer& answer : answers) {
+    decision.delay = std::max(decision.delay, answer.decision.delay);
+  }
+  return decision;
 }
 
 }  // namespace sluice

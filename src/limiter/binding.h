@@ -12,4 +12,7 @@ namespace sluice {
 // Allowed: the least left, then the longest reset. Requires at least one answer.
 [[nodiscard]] std::size_t binding(std::span<const store::Answer> answers) noexcept;
 
+// What it says. An admitted request is held until the slowest queue lets it go.
+[[nodiscard]] Decision binding_decision(std::span<const store::Answer> answers) noexcept;
+
 }  // namespace sluice

@@ -19,7 +19,9 @@ namespace {
 const SystemClock kSystemClock;
 
 // Kinds of the parts of a library's key; they are part of the digest and stay.
-enum KeyPart : std::uint8_t { kLimiterName = 1, kLimitNumber = 2, kKey = 3 };
+constexpr std::uint8_t kLimiterName = 1;
+constexpr std::uint8_t kLimitNumber = 2;
+constexpr std::uint8_t kKey = 3;
 
 Parsed<std::vector<Limit>> parse_all(std::span<const std::string_view> texts) {
   std::vector<Limit> limits;
@@ -29,6 +31,22 @@ Parsed<std::vector<Limit>> parse_all(std::span<const std::string_view> texts) {
     limits.push_back(*std::move(limit));
   }
   return limits;
+}
+
+std::optional<Diagnostic> wrong_with(std::span<const Limit> limits) {
+  if (limits.empty()) {
+    return Diagnostic{.message = "a limiter needs a limit", .remedy = "give one, as in 100/1s"};
+  }
+  if (limits.size() > Limiter::kLimitsMax) {
+    return Diagnostic{
+        .message = fmt::format("{} limits are too many for one limiter", limits.size()),
+        .remedy = fmt::format("use at most {}, or several limiters", Limiter::kLimitsMax)};
+  }
+  for (const Limit& limit : limits) {
+    Parsed<core::CompiledLimit> sense = core::compile(limit);
+    if (!sense) return std::move(sense.error());
+  }
+  return std::nullopt;
 }
 
 template <class T>
@@ -42,16 +60,7 @@ T or_throw(Parsed<T> parsed) {
 // ---- construction -----------------------------------------------------------------------------
 
 Parsed<Limiter> Limiter::make(std::span<const Limit> limits, LimiterOptions options) {
-  if (limits.empty()) return mistake("a limiter needs a limit", "give one, as in 100/1s");
-  if (limits.size() > kLimitsMax) {
-    return mistake(fmt::format("{} limits are too many for one limiter", limits.size()),
-                   fmt::format("use at most {}, or several limiters", kLimitsMax));
-  }
-  for (const Limit& limit : limits) {
-    if (Parsed<core::CompiledLimit> sense = core::compile(limit); !sense) {
-      return tl::unexpected(std::move(sense.error()));
-    }
-  }
+  if (std::optional<Diagnostic> wrong = wrong_with(limits)) return tl::unexpected(*wrong);
   if (!options.table) {
     TableOptions own = options.own_table;
     if (own.clock == nullptr) own.clock = options.clock;
@@ -87,7 +96,7 @@ Parsed<Limiter> Limiter::make(std::span<const Limit> limits, LimiterOptions opti
 namespace {
 
 Limiter made_or_thrown(std::span<const Limit> limits, LimiterOptions options) {
-  for (const Limit& limit : limits) (void)or_throw(core::compile(limit));
+  if (const auto wrong = wrong_with(limits)) throw std::invalid_argument{wrong->text()};
   Parsed<Limiter> limiter = Limiter::make(limits, std::move(options));
   if (!limiter) throw std::runtime_error{limiter.error().text()};
   return *std::move(limiter);
@@ -138,12 +147,7 @@ Decision Limiter::Inside::decide(std::string_view key, Cost cost, Now now,
   } else {
     (void)store().decide_all(all, now, answers);
   }
-  const auto own = answers.first(limits.size());
-  Decision decision = own[binding(own)].decision;
-  for (const store::Answer& answer : own) {
-    if (decision.allowed()) decision.delay = std::max(decision.delay, answer.decision.delay);
-  }
-  return decision;
+  return binding_decision(answers.first(limits.size()));
 }
 
 bool Limiter::allow(std::string_view key, Now now) {
@@ -229,7 +233,7 @@ bool Limiter::check_all(std::span<const Ask> asks, std::span<Decision> decisions
   for (std::size_t i = 0; i < asks.size(); ++i) {
     const Inside& inside = *asks[i].limiter->inside_;
     const auto own = std::span{answers}.subspan(from, inside.limits.size());
-    decisions[i] = own[binding(own)].decision;
+    decisions[i] = binding_decision(own);
     inside.tell(asks[i].key, asks[i].cost, decisions[i]);
     from += own.size();
   }
@@ -270,16 +274,17 @@ Decision Limiter::charge(std::string_view key, Cost cost, Now now) {
   for (std::size_t i = 0; i < inside_->limits.size(); ++i) {
     answers[i] = inside_->store().force(inside_->check(i, key, cost), now);
   }
-  const Decision& decision =
-      answers[binding(std::span{answers}.first(inside_->limits.size()))].decision;
+  const Decision decision = binding_decision(std::span{answers}.first(inside_->limits.size()));
   inside_->tell(key, cost, decision);
   return decision;
 }
 
 Ticket Limiter::renew(const Ticket& ticket, Now now) {
   Ticket renewed = ticket;
-  for (std::size_t i = 0; i < ticket.count_; ++i) {
+  for (std::size_t i = 0; i < std::min(ticket.count_, inside_->limits.size()); ++i) {
     Ticket::Charge& charge = renewed.charges_[i];
+    // Other charges need no renewal, and may have expired without any harm.
+    if (inside_->limits[i].algorithm != Algorithm::concurrency) continue;
     const store::Check check{.key = {.low = charge.key[0], .high = charge.key[1]},
                              .limit = charge.limit,
                              .cost = charge.receipt.cost,

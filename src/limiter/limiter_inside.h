@@ -32,6 +32,9 @@ struct Limiter::Inside {
   WaitingRoom waiting;
   std::vector<std::unique_ptr<Desk>> desks;  // one per processor, when the limiter scales
 
+  Inside() = default;
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
   ~Inside() {
     for (const store::LimitNumber number : numbers) store().stop_using(number);
   }
@@ -54,6 +57,11 @@ struct Limiter::Inside {
   [[nodiscard]] Decision decide_one(const store::Check& check, Now now) const noexcept;
   [[nodiscard]] Decision decide(std::string_view key, Cost cost, Now now,
                                 std::span<store::Answer> answers) const noexcept;
+
+  // For one who has only so much time left: held for longer by a queue, it is refused instead.
+  [[nodiscard]] Decision decide_within(Nanos left, std::string_view key, Cost cost,
+                                       Now now) const noexcept;
+  [[nodiscard]] bool can_ever_pass(Cost cost) const noexcept;
 };
 
 }  // namespace sluice

@@ -10,7 +10,8 @@ Conventions for a ```console block:
   $ sluice ... # exits 2  expects that exit status; without the comment it is 0.
   true                    the lines up to the next `$`, or the end of the block, are all that the
                           command prints, standard error included. `...` stands for any lines.
-  $ ./dev test            must name a subcommand of ./dev. Other commands (git, cd) are only read.
+  $ ./dev test            must name a subcommand of ./dev. Other commands (git, cd, cmake)
+                          are only read.
 
 Pictures: docs/pictures/README.md lists the commands that draw them; each must come out the same to
 the byte.
@@ -30,7 +31,7 @@ PICTURES = ROOT / "docs" / "pictures"
 FOLDERS = ("bench", "docs", "examples", "include", "src", "tests")
 DEV_COMMANDS = {"setup", "build", "run", "test", "bench", "lint", "fuzz", "coverage"}
 RUN = ("sluice", "printf", "cat")
-READ = ("git", "cd")
+READ = ("git", "cd", "cmake")
 TIMEOUT_SECONDS = 120
 
 

@@ -83,6 +83,10 @@ class LocalStore {
     return table_.force(check, mapping_->stored(now));
   }
   void refund(const Check& check, const Charge& charge, Now now) noexcept;
+  // A refund that voids no refusals: units that were taken ahead and are not needed.
+  void give_back(const Check& check, const Charge& charge, Now now) noexcept {
+    table_.refund(check, charge, mapping_->stored(now));
+  }
   [[nodiscard]] Charge renew(const Check& check, const Charge& lease, Now now) noexcept {
     return table_.renew(check, lease, mapping_->stored(now));
   }

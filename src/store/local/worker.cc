@@ -59,6 +59,15 @@ void Worker::remember(const Check& check, const Decision& refused, std::uint32_t
                                     .decision = refused};
 }
 
+// Without this, units that nobody spends would add up and use the limit up by themselves.
+void Worker::give_back(Lease& lease, Now now) noexcept {
+  if (lease.left > 0 && lease.epoch == store_->epoch(lease.limit)) {
+    const Check check{.key = lease.key, .limit = lease.limit, .cost = lease.left};
+    store_->give_back(check, lease.charge, now);
+  }
+  lease.left = 0;
+}
+
 Answer Worker::decide_leased(const Check& check, Now now) noexcept {
   Lease& lease = leases_[place_of(check.key)];
   const std::uint32_t epoch = store_->epoch(check.limit);
@@ -72,8 +81,11 @@ Answer Worker::decide_leased(const Check& check, Now now) noexcept {
     return {.decision = decision, .charge = {}};
   }
 
-  const Cost ahead = lease_size(store_->limit(check.limit).limit(), workers_);
-  if (ahead > 0) {
+  give_back(lease, now);
+  const Limit& limit = store_->limit(check.limit).limit();
+  const Cost ahead = lease_size(limit, workers_);
+  // What can never pass alone must not come out small from the addition either.
+  if (ahead > 0 && check.cost <= core::capacity(limit)) {
     Check more = check;
     more.cost += ahead;
     const Answer taken = store_->decide(more, now);
@@ -83,7 +95,8 @@ Answer Worker::decide_leased(const Check& check, Now now) noexcept {
                .epoch = epoch,
                .left = ahead,
                .taken = now.mono,
-               .decision = taken.decision};
+               .decision = taken.decision,
+               .charge = taken.charge};
       Decision decision = taken.decision;
       decision.remaining += ahead;
       return {.decision = decision, .charge = {}};

@@ -6,10 +6,12 @@
 // these raise the store's epoch, which voids what was kept before.
 //
 // Leases, for limits that ask for them (`scale`). The worker takes some units ahead, in one
-// charge, spends them by itself for up to kLeaseFor and drops what is left. Units are charged when
-// they are taken, so a limit is never exceeded; but what other workers hold is missing, and a
-// request may be refused although up to lease_size * workers units are left. Leased requests have
-// no receipt: limits with refunds do not scale.
+// charge, spends them by itself for up to kLeaseFor and gives back what is left when it next comes
+// by. Units are charged up to kLeaseFor before they are spent, so a limit's bound holds in windows
+// that are shorter than its period by that much. What other workers hold is missing: a request may
+// be refused although up to lease_size * workers units are left. Leased requests have no receipt,
+// and a new epoch drops leases without giving them back, since the charge may be gone: limits with
+// refunds do not scale.
 //
 // One thread. No call allocates.
 #pragma once
@@ -63,6 +65,7 @@ class Worker {
     Cost left = 0;
     MonoTime taken;
     Decision decision;  // when it was taken
+    Charge charge;
   };
 
   [[nodiscard]] static std::size_t place_of(const Digest& key) noexcept {
@@ -71,6 +74,7 @@ class Worker {
   [[nodiscard]] const Refusal* refusal(const Check& check, Now now) const noexcept;
   void remember(const Check& check, const Decision& refused, std::uint32_t epoch, Now now) noexcept;
   [[nodiscard]] Answer decide_leased(const Check& check, Now now) noexcept;
+  void give_back(Lease& lease, Now now) noexcept;
 
   LocalStore* store_;
   unsigned workers_;
