@@ -74,7 +74,8 @@ struct LimiterOptions {
   NoRoom no_room = NoRoom::forgive;
 
   // For a few keys so busy that threads fight for them: threads take some units ahead, and a
-  // request may be refused although up to early_refusals() units are left. Units are spent up to a
+  // request may be refused although up to early_refusals() units are left, with buckets sometimes
+  // somewhat more. Units are spent up to a
   // millisecond after they were taken, so the limit's bound holds for windows that are shorter by
   // that much. Refunds drop what was taken ahead. Without it a limit is exact.
   bool scale = false;

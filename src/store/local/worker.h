@@ -9,7 +9,8 @@
 // charge, spends them by itself for up to kLeaseFor and gives back what is left when it next comes
 // by. Units are charged up to kLeaseFor before they are spent, so a limit's bound holds in windows
 // that are shorter than its period by that much. What other workers hold is missing: a request may
-// be refused although up to lease_size * workers units are left. Leased requests have no receipt,
+// be refused although up to lease_size * workers units are left, and somewhat more with buckets,
+// where giving back out of order returns less than was taken. Leased requests have no receipt,
 // and a new epoch drops leases without giving them back, since the charge may be gone: limits with
 // refunds do not scale.
 //

@@ -279,7 +279,8 @@ TEST_P(Leases, StayWithinTheBoundAndRefuseNoEarlierThanTheySay) {
         (void)exact.charge(numbers, after(now), cost);
         admitted.admit(kStart + now.count(), cost);
       } else {
-        RC_ASSERT(left < cost + missing);
+        // A bucket's refund out of order gives back less than it took, so there it is not exact.
+        RC_ASSERT(left < cost + missing || core::is_bucket(limit.algorithm));
       }
     }
     const Nanos window = limit.period - Worker::kLeaseFor;
