@@ -194,7 +194,9 @@ std::string owner_of(const fs::path& file) {
 
 Source describe(const fs::path& file) {
   const std::string stem = file.stem().string();
-  return {.folder = owner_of(file), .is_test = stem.ends_with("_test") || stem.ends_with("_bench")};
+  return {
+      .folder = owner_of(file),
+      .is_test = stem.ends_with("_test") || stem.ends_with("_bench") || stem.ends_with("_fixture")};
 }
 
 void check_file(const fs::path& file) {

@@ -180,15 +180,15 @@ void Limiter::check(std::span<const Request> requests, std::span<Decision> decis
   constexpr std::size_t kAtOnce = 16;
   struct Round {
     std::array<std::string_view, kAtOnce> keys;
-    std::array<Digest, kAtOnce> digests;
+    std::array<std::uint64_t, kAtOnce> digests;
     std::size_t size = 0;
   };
   std::array<Round, 2> rounds;
   const auto prepare = [&](std::size_t from, Round& round) {
     round.size = std::min(kAtOnce, requests.size() - std::min(from, requests.size()));
     for (std::size_t i = 0; i < round.size; ++i) round.keys[i] = requests[from + i].key;
-    inside_->hashers[0].batch(std::span{round.keys}.first(round.size), round.digests);
-    for (std::size_t i = 0; i < round.size; ++i) inside_->store().prefetch(round.digests[i]);
+    inside_->hashers[0].batch_low(std::span{round.keys}.first(round.size), round.digests);
+    for (std::size_t i = 0; i < round.size; ++i) inside_->store().prefetch({.low = round.digests[i]});
   };
   prepare(0, rounds[0]);
   store::Answer answer;
@@ -197,7 +197,7 @@ void Limiter::check(std::span<const Request> requests, std::span<Decision> decis
     const Round& round = rounds[turn];
     prepare(from + round.size, rounds[turn ^ 1U]);
     for (std::size_t i = 0; i < round.size; ++i, ++from) {
-      const store::Check check{.key = round.digests[i],
+      const store::Check check{.key = {.low = round.digests[i]},
                                .limit = inside_->numbers[0],
                                .cost = requests[from].cost,
                                .change = inside_->options.on_change,
@@ -250,7 +250,7 @@ Reservation Limiter::reserve(std::string_view key, Cost cost, Now now) {
   Ticket& ticket = reservation.ticket;
   ticket.count_ = inside_->limits.size();
   for (std::size_t i = 0; i < ticket.count_; ++i) {
-    const Digest digest = inside_->hashers[i](key);
+    const Digest digest{.low = inside_->hashers[i].low(key)};
     ticket.charges_[i] = {.key = {digest.low, digest.high},
                           .limit = answers[i].charge.limit,
                           .receipt = answers[i].charge.receipt};

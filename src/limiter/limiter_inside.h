@@ -43,7 +43,7 @@ struct Limiter::Inside {
 
   [[nodiscard]] store::Check check(std::size_t limit, std::string_view key,
                                    Cost cost) const noexcept {
-    return {.key = hashers[limit](key),
+    return {.key = {.low = hashers[limit].low(key)},
             .limit = numbers[limit],
             .cost = cost,
             .change = options.on_change,

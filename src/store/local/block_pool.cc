@@ -68,9 +68,27 @@ std::optional<BlockPool::Draft> BlockPool::hold(std::uint32_t place, Pair head) 
   return Draft{.place = place, .version = head.state + 1};
 }
 
+// Sizes without a slab come first: as many of them, from the smallest on, as half of the slabs
+// serve.
+bool BlockPool::may_have_another(std::size_t size) const noexcept {
+  std::array<bool, kSizes + 1> has{};
+  std::size_t unused = 0;
+  for (std::size_t slab = 0; slab < slabs_.sizes.size(); ++slab) {
+    const std::uint32_t marked = size_of_slab(slab);
+    if (marked <= kSizes) has[marked] = true;
+    if (marked == 0) ++unused;
+  }
+  if (!has[size + 1]) return true;
+  const std::size_t promised = std::min(kSizes, slabs_.sizes.size() / 2);
+  const auto wanting = static_cast<std::size_t>(
+      std::count(has.begin() + 1, has.begin() + 1 + static_cast<std::ptrdiff_t>(promised), false));
+  return unused > wanting;
+}
+
 // Everybody who finds a slab given out moves the mark on, so that none is lost with a process that
 // is killed in between.
 std::optional<BlockPool::Draft> BlockPool::take_from_new_slab(std::size_t size) noexcept {
+  if (!may_have_another(size)) return std::nullopt;
   const std::atomic_ref used{*slabs_.used};
   for (std::uint32_t slab = used.load(); slab < slabs_.sizes.size(); slab = used.load()) {
     std::uint32_t unused = 0;

@@ -19,7 +19,8 @@
 // process held is set free by whoever asks what is left behind.
 //
 // Sizes are powers of two from 64 bytes on, and one for the largest log. Memory is handed to a size
-// in slabs, and stays with it until nobody uses the mapping.
+// in slabs, the last ones only to sizes that have none yet: a flood of small states must not leave
+// a growing one without room. When all have been handed out, a slab without tenants changes hands.
 //
 // Thread-safe, between processes too. No call allocates or waits.
 #pragma once
@@ -72,7 +73,7 @@ class BlockPool {
  public:
   static constexpr std::size_t kBlockBytesMin = 64;
   static constexpr std::size_t kBlockBytesMax = (32 + 8 * kStateWordsMax + 63) / 64 * 64;
-  static constexpr std::size_t kSlabBytes = 4 * kBlockBytesMax;
+  static constexpr std::size_t kSlabBytes = kBlockBytesMax;
   static constexpr std::size_t kSizes = 11;
 
   // Shared by all processes; all zeros to begin with.
@@ -177,7 +178,7 @@ class BlockPool {
  private:
   static constexpr int kQuickProbes = 6;
   static constexpr int kProbes = 48;
-  static constexpr std::uint32_t kTakeoverEvery = 16;
+  static constexpr std::size_t kTakeoverLooks = 8;
   static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
   static constexpr std::uint32_t kReshaping = ~std::uint32_t{0};  // instead of a slab's size
   static constexpr std::size_t kUnitsPerSlab = kSlabBytes / kBlockBytesMin;
@@ -234,13 +235,23 @@ class BlockPool {
     }
   }
 
-  // Now and then, one slab of another size is looked at; if all its tenants have gone, it is ours.
-  // While we hold all of its blocks nobody else touches it.
+  // A few slabs of other sizes are looked at, in turn; one whose tenants have all gone changes
+  // hands. Most are given up at their first block.
   template <class Ask>
   [[nodiscard]] std::optional<Draft> take_over_slab(std::size_t size, Ask& ask) noexcept {
-    const std::uint32_t turn = takeovers_.fetch_add(1, std::memory_order_relaxed);
-    if (turn % kTakeoverEvery != 0) return std::nullopt;
-    const auto slab = static_cast<std::uint32_t>(turn / kTakeoverEvery % slabs_.sizes.size());
+    const std::size_t slabs = slabs_.sizes.size();
+    for (std::size_t i = 0; i < std::min(slabs, kTakeoverLooks); ++i) {
+      const std::uint32_t turn = takeovers_.fetch_add(1, std::memory_order_relaxed);
+      const auto slab = static_cast<std::uint32_t>(turn % slabs);
+      if (auto draft = try_take_over(slab, size, ask)) return draft;
+    }
+    return std::nullopt;
+  }
+
+  // While we hold all of its blocks nobody else touches a slab.
+  template <class Ask>
+  [[nodiscard]] std::optional<Draft> try_take_over(std::uint32_t slab, std::size_t size,
+                                                   Ask& ask) noexcept {
     const std::uint32_t before = size_of_slab(slab);
     if (before == 0 || before > kSizes || before == size + 1) return std::nullopt;
     std::uint32_t held = 0;
@@ -254,15 +265,13 @@ class BlockPool {
       ++held;
       version = std::max(version, draft->version);
     });
-    if (!ours) {
-      for_each_block_of(slab, [&](std::uint32_t place) {
-        if (held == 0) return;
-        --held;
-        abandon({.place = place, .version = load16(header(place)).state});
-      });
-      return std::nullopt;
-    }
-    return reshape(slab, size, version);
+    if (ours) return reshape(slab, size, version);
+    for_each_block_of(slab, [&](std::uint32_t place) {
+      if (held == 0) return;
+      --held;
+      abandon({.place = place, .version = load16(header(place)).state});
+    });
+    return std::nullopt;
   }
 
   [[nodiscard]] static std::size_t size_for(std::size_t words) noexcept;
@@ -276,6 +285,7 @@ class BlockPool {
 
   [[nodiscard]] std::optional<Draft> hold(std::uint32_t place, Pair head) noexcept;
   [[nodiscard]] std::optional<Draft> take_from_new_slab(std::size_t size) noexcept;
+  [[nodiscard]] bool may_have_another(std::size_t size) const noexcept;
   [[nodiscard]] std::uint32_t last_freed(std::size_t size) const noexcept;
   [[nodiscard]] std::uint32_t next_in_turn(std::size_t size) noexcept;
   [[nodiscard]] std::uint32_t anywhere(std::size_t size) noexcept;
