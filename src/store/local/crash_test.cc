@@ -324,10 +324,12 @@ class Crash : public ::testing::Test {
     const BlockPool pool{mapping.slabs(), mapping.self()};
     EXPECT_TRUE(pool.left_behind([](Participant) { return false; }).empty());
     const BlockPool::Slabs slabs = mapping.slabs();
-    const std::size_t used = std::min<std::size_t>(*slabs.used, slabs.sizes.size());
-    const auto lost = std::count(slabs.sizes.begin(),
-                                 slabs.sizes.begin() + static_cast<std::ptrdiff_t>(used), 0U);
-    EXPECT_EQ(lost, 0) << "of " << used << " slabs";
+    const auto lost =
+        std::count_if(slabs.sizes.begin(), slabs.sizes.end(), [&](std::uint32_t& one) {
+          const auto number = static_cast<std::size_t>(&one - slabs.sizes.data());
+          return one > BlockPool::kSizes || (one == 0 && number < *slabs.used);
+        });
+    EXPECT_EQ(lost, 0) << "of " << *slabs.used << " slabs";
   }
 
   testing::TempFolder folder_;

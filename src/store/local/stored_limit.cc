@@ -41,10 +41,35 @@ std::uint64_t ticks(const core::IntervalLimit& limit, Now now) noexcept {
       floor_div(now.wall().time_since_epoch().count(), limit.period.count()) * limit.amount);
 }
 
+// Memory may be damaged. What no limit can have written is not counted with: the steps rely on
+// instants that can be added to, and on counts whose sum fits.
+constexpr std::int64_t kFirstInstant = -2 * core::kDrainMax.count();
+constexpr std::int64_t kLastInstant =
+    Nanos{kWallTimeEnd.time_since_epoch()}.count() - kFirstInstant;
+bool is_possible(std::int64_t number, std::int64_t width) noexcept {
+  std::int64_t instant = 0;
+  return !__builtin_mul_overflow(number, width, &instant) && instant >= kFirstInstant &&
+         instant <= kLastInstant;
+}
+bool is_possible(std::uint64_t count) noexcept { return count <= core::kAmountMax; }
+
 // How far a tick lies ahead.
 template <class Kind>
 std::int64_t ahead(const Kind& limit, std::uint64_t tick, Now now) noexcept {
   return static_cast<std::int64_t>(tick - ticks(limit, now));
+}
+
+// Ticks of a bucket on the monotonic clock wrap, and any of them can be.
+std::uint64_t possible_tick(const core::GcraLimit& /*limit*/, std::uint64_t tick,
+                            Now /*now*/) noexcept {
+  return tick;
+}
+std::uint64_t possible_tick(const core::IntervalLimit& limit, std::uint64_t tick,
+                            Now now) noexcept {
+  const Int128 scaled = Int128{static_cast<std::int64_t>(tick)} * limit.period.count();
+  const bool possible = scaled >= Int128{kFirstInstant} * limit.amount &&
+                        scaled <= Int128{kLastInstant} * limit.amount;
+  return possible ? tick : ticks(limit, now);
 }
 
 // Numbers of blocks differ unless two of one key were made in the same microsecond, 73 minutes or a
@@ -78,17 +103,18 @@ struct Codec {
   static State from_word(const Kind& limit, const Layout& layout, std::uint64_t word,
                          Now now) noexcept {
     if constexpr (kIsMeter<Kind>) {
-      return {.tat = word};
+      return {.tat = possible_tick(limit, word, now)};
     } else if constexpr (std::is_same_v<State, core::WindowState>) {
       const auto count = static_cast<Cost>(word & mask(layout));
-      if (count == 0) return {};
-      return {.start = number(layout, word, now_number(limit, layout, now)) * layout.width,
-              .count = count};
+      const std::int64_t of = number(layout, word, now_number(limit, layout, now));
+      if (count == 0 || !is_possible(of, layout.width)) return {};
+      return {.start = of * layout.width, .count = count};
     } else {
       const auto current = static_cast<Cost>(word & mask(layout));
       const auto previous = static_cast<Cost>(word >> layout.count_bits & mask(layout));
-      if (current == 0 && previous == 0) return {};
-      return {number(layout, word, now_number(limit, layout, now)), previous, current};
+      const std::int64_t of = number(layout, word, now_number(limit, layout, now));
+      if ((current == 0 && previous == 0) || !is_possible(of, layout.width)) return {};
+      return {of, previous, current};
     }
   }
 
@@ -115,18 +141,25 @@ struct Codec {
     if (buffer.is_word()) return {.state = from_word(limit, layout, buffer.word, now)};
     const auto& words = buffer.words;
     if constexpr (kIsMeter<Kind>) {
-      Held<Kind> held{.state = {.tat = words[0], .refunded = words[1]},
+      Held<Kind> held{.state = {.tat = possible_tick(limit, words[0], now), .refunded = words[1]},
                       .nonce = static_cast<std::uint32_t>(words[2]),
-                      .word_end = words[3]};
-      const bool drained = ahead(limit, words[0], now) <= 0 && ahead(limit, words[3], now) <= 0;
+                      .word_end = possible_tick(limit, words[3], now)};
+      const bool drained =
+          ahead(limit, held.state.tat, now) <= 0 && ahead(limit, held.word_end, now) <= 0;
       if (drained) held = {.state = {.tat = ticks(limit, now)}};
       return held;
     } else if constexpr (std::is_same_v<State, core::WindowState>) {
-      return {.state = {.start = static_cast<std::int64_t>(words[0]),
-                        .count = static_cast<Cost>(words[1])}};
+      const auto start = static_cast<std::int64_t>(words[0]);
+      if (!is_possible(start, 1) || !is_possible(words[1])) return {};
+      return {.state = {.start = start, .count = static_cast<Cost>(words[1])}};
     } else {
-      return {.state = {static_cast<std::int64_t>(words[0]), static_cast<Cost>(words[1] >> 32U),
-                        static_cast<Cost>(words[1])}};
+      const auto of = static_cast<std::int64_t>(words[0]);
+      const auto previous = static_cast<Cost>(words[1] >> 32U);
+      const auto current = static_cast<Cost>(words[1]);
+      const bool possible =
+          is_possible(of, layout.width) && is_possible(previous) && is_possible(current);
+      if (!possible) return {};
+      return {.state = {of, previous, current}};
     }
   }
 
@@ -171,14 +204,18 @@ namespace {
 struct UnpackedLog {
   core::LogHeader header;
 
-  // Memory may be damaged: sizes and sums are counted, not believed.
-  UnpackedLog(const core::LogLimit& /*limit*/, const StateBuffer& buffer) noexcept {
+  // Memory may be damaged: sizes and sums are counted, not believed, and entries that do not fit
+  // the others are left out.
+  UnpackedLog(const core::LogLimit& limit, const StateBuffer& buffer) noexcept {
     if (buffer.is_word()) return;
-    header.size = static_cast<std::uint32_t>(buffer.size / 2);
-    for (std::size_t i = 0; i < header.size; ++i) {
-      t_ring[i] = {.at = static_cast<std::int64_t>(buffer.words[2 * i]),
-                   .cost = static_cast<Cost>(buffer.words[2 * i + 1])};
-      header.sum += t_ring[i].cost;
+    for (std::size_t i = 0; i < buffer.size / 2; ++i) {
+      const core::LogEntry one{.at = static_cast<std::int64_t>(buffer.words[2 * i]),
+                               .cost = static_cast<Cost>(buffer.words[2 * i + 1])};
+      const bool ascends = header.size == 0 || one.at >= t_ring[header.size - 1].at;
+      const bool fits = one.cost > 0 && one.cost <= limit.amount - header.sum;
+      if (!ascends || !fits || !is_possible(one.at, 1)) continue;
+      t_ring[header.size++] = one;
+      header.sum += one.cost;
     }
   }
 
@@ -216,11 +253,16 @@ struct UnpackedBuckets {
   UnpackedBuckets(const core::BucketsLimit& limit, const StateBuffer& buffer) noexcept
       : counters(std::span{t_counters}.first(static_cast<std::size_t>(limit.slices) + 1)) {
     std::fill(counters.begin(), counters.end(), Cost{0});
-    if (buffer.size != words_for(counters.size())) return;
-    header.newest = static_cast<std::int64_t>(buffer.words[0]);
+    const auto newest = static_cast<std::int64_t>(buffer.words[0]);
+    const bool usable =
+        buffer.size == words_for(counters.size()) && is_possible(newest, limit.width.count());
+    if (!usable) return;
+    header.newest = newest;
     for (std::size_t i = 0; i < counters.size(); ++i) {
-      counters[i] = static_cast<Cost>(buffer.words[1 + i / 2] >> (32 * (i % 2)));
-      header.sum += counters[i];
+      const auto count = static_cast<Cost>(buffer.words[1 + i / 2] >> (32 * (i % 2)));
+      if (!is_possible(std::uint64_t{header.sum} + count)) continue;
+      counters[i] = count;
+      header.sum += count;
     }
   }
 
@@ -308,10 +350,11 @@ Outcome operate(const Kind& limit, Unpacked<Kind>& large, const Operation& opera
   return outcome;
 }
 
+// Only damage lasts longer than can be added to an instant.
 Debt debt_of(const Decision& decision) noexcept {
   return {.used = decision.limit - decision.remaining,
           .of = decision.limit,
-          .lasts = decision.reset_after};
+          .lasts = std::min(decision.reset_after, -Nanos{kFirstInstant})};
 }
 
 // A block must outlive the receipts of the word before it, so these count as debt, too.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <utility>
 
 namespace sluice::store {
@@ -354,8 +355,9 @@ Debt BasicTable<Access>::debt_of(Pair pair, Now now) noexcept {
   if ((pair.key & kWide) == 0) return limit->debt(pair.state, now);
   const std::optional<Summary> summary = blocks_.summary(Handle::from(pair.state));
   if (!summary) return {};
-  const std::int64_t lasts = summary->expires - limit->time(now);
-  if (lasts <= 0) return {};
+  std::int64_t lasts = 0;
+  const bool damaged = __builtin_sub_overflow(summary->expires, limit->time(now), &lasts);
+  if (damaged || lasts <= 0) return {};
   const std::uint64_t capacity = core::capacity(limit->limit());
   return {.used = std::min<std::uint64_t>(summary->used, capacity),
           .of = capacity,
