@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs table_bench for the counter table and for what people would use instead, and says how they compare.
+"""Compares the counter table with what people would use instead, by running table_bench.
 
-Every subject runs in a process of its own, several times, with small and with huge pages; what counts is the
-best run of each. The page that is written shows the ratios, the budgets they are held against, and the
-command that repeats them. Exit code 1 when a budget is missed.
+Every subject runs in a process of its own, several times, with small and with huge pages; what
+counts is the best run of each. The page that is written shows the ratios, the budgets they are held
+against, and the command that repeats them. Exit code 1 when a budget is missed.
 """
 
 import argparse
@@ -60,9 +60,12 @@ def measure(arguments: argparse.Namespace) -> dict:
             for pages in PAGES:
                 for subject in SUBJECTS:
                     print(
-                        f"run {turn + 1}/{arguments.runs}: {subject}, {pages} pages, {threads} threads", file=sys.stderr
+                        f"{turn + 1}/{arguments.runs}: {subject}, {pages} pages, {threads} threads",
+                        file=sys.stderr,
                     )
-                    keep_best(best, subject, pages, threads, run(arguments, subject, pages, threads))
+                    keep_best(
+                        best, subject, pages, threads, run(arguments, subject, pages, threads)
+                    )
     return best
 
 
@@ -70,7 +73,15 @@ def forgiving(arguments: argparse.Namespace) -> list:
     """The share of inserts that forgave debt, by how full the table is."""
     rows = []
     for load in (0.5, 0.6, 0.7, 0.8, 0.9):
-        command = [str(arguments.program), "sluice", "--fill", "--keys", str(arguments.keys), "--load", str(load)]
+        command = [
+            str(arguments.program),
+            "sluice",
+            "--fill",
+            "--keys",
+            str(arguments.keys),
+            "--load",
+            str(load),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         rows.append(json.loads(done.stdout) | {"load": load})
     return rows
@@ -82,7 +93,10 @@ def times(best: dict):
     for threads in (1, 2):
         for load in ("uniform", "zipf", "hot"):
             for pages, name in PAGES.items():
-                cells = [f"{best[subject, pages, threads, load, 'one']['ns']:.0f}" for subject in SUBJECTS]
+                cells = [
+                    f"{best[subject, pages, threads, load, 'one']['ns']:.0f}"
+                    for subject in SUBJECTS
+                ]
                 cells.append(f"{best['sluice', pages, threads, load, 'batch']['ns']:.0f}")
                 yield f"| {load}, {name}, {threads} | " + " | ".join(cells) + " |"
 
@@ -93,8 +107,9 @@ def ratios(best: dict):
         ours = best["sluice", pages, 1, "uniform", "one"]["ns"]
         batch = best["sluice", pages, 1, "uniform", "batch"]["ns"]
         theirs = best["mutex_map", pages, 1, "uniform", "one"]["ns"]
-        yield f"one by one, {name}: times as fast as {SUBJECTS['mutex_map']}", theirs / ours, ">=", 4
-        yield f"in batches, {name}: times as fast as {SUBJECTS['mutex_map']}", theirs / batch, ">=", 10
+        faster = f"times as fast as {SUBJECTS['mutex_map']}"
+        yield f"one by one, {name}: {faster}", theirs / ours, ">=", 4
+        yield f"in batches, {name}: {faster}", theirs / batch, ">=", 10
         three = best["sluice", pages, 1, "uniform_third", "three"]["ns"]
         one = best["sluice", pages, 1, "uniform_third", "one"]["ns"]
         yield f"three limits, {name}: times the cost of one", three / one, "<=", 1.5
@@ -105,7 +120,9 @@ def budgets(best: dict, fills: list):
     within = [fill for fill in fills if fill["forgave"] < 0.0005]
     if within:
         fullest = max(within, key=lambda fill: fill["load"])
-        yield "bytes of the whole table per key in debt, at most 0.05 % forgiven", fullest["bytes_per_key"], "<=", 32
+        yield "bytes of the whole table per key in debt, at most 0.05 % forgiven", fullest[
+            "bytes_per_key"
+        ], "<=", 32
         yield "share of inserts that forgave debt there, in %", 100 * fullest["forgave"], "<", 0.05
 
 
@@ -117,22 +134,35 @@ def page(arguments: argparse.Namespace, best: dict, fills: list) -> tuple:
     now = datetime.datetime.now(datetime.timezone.utc)
     lines = ["# Benchmark: table", ""]
     lines += [f"- date: {now:%Y-%m-%d %H:%M} UTC"]
-    lines += [f"- processor: {cpu_model()}, {os.cpu_count()} cores; {platform.system()} {platform.release()}"]
+    lines += [
+        f"- processor: {cpu_model()}, {os.cpu_count()} cores",
+        f"- kernel: {platform.system()} {platform.release()}",
+    ]
     lines += ["- command: `./dev bench table`", ""]
     lines += [
-        f"{arguments.keys} string keys of 16 bytes, all of them in debt, one bucket each; hashing included. Best of"
+        f"{arguments.keys} string keys of 16 bytes, all of them in debt, one bucket each; hashing",
+        f"included. Best of {arguments.runs} runs of {arguments.seconds} s, in ns of one thread's",
+        "processor time per decision.",
+        "",
     ]
-    lines += [f"{arguments.runs} runs of {arguments.seconds} s, in ns of one thread's processor time per decision.", ""]
     lines += list(times(best))
     lines += ["", "| budget | measured | promised | |", "|---|---:|---:|---|"]
     met = True
     for what, value, relation, bound in budgets(best, fills):
         good = holds(value, relation, bound)
         met &= good
-        lines.append(f"| {what} | {value:.3g} | {relation} {bound} | {'holds' if good else 'MISSED'} |")
-    lines += ["", "| fill level | inserts that forgave debt | bytes of the whole table per key |", "|---:|---:|---:|"]
+        lines.append(
+            f"| {what} | {value:.3g} | {relation} {bound} | {'holds' if good else 'MISSED'} |"
+        )
+    lines += [
+        "",
+        "| fill level | inserts that forgave debt | bytes of the whole table per key |",
+        "|---:|---:|---:|",
+    ]
     for fill in fills:
-        lines.append(f"| {fill['load']} | {100 * fill['forgave']:.4f} % | {fill['bytes_per_key']:.1f} |")
+        lines.append(
+            f"| {fill['load']} | {100 * fill['forgave']:.4f} % | {fill['bytes_per_key']:.1f} |"
+        )
     lines += ["", "| memory | bytes per key |", "|---|---:|"]
     for subject, name in SUBJECTS.items():
         lines.append(f"| {name} | {best[subject, 'small', 1]['bytes_per_key']:.0f} |")
@@ -143,12 +173,18 @@ def page(arguments: argparse.Namespace, best: dict, fills: list) -> tuple:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", type=Path, required=True, help="table_bench, built by the release preset")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--program", type=Path, required=True, help="table_bench, built by the release preset"
+    )
     parser.add_argument("--keys", type=int, default=10_000_000)
     parser.add_argument("--seconds", type=float, default=0.7, help="for each load of each run")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--write", type=Path, help="where the page goes; the figures go beside it, as JSON")
+    parser.add_argument(
+        "--write", type=Path, help="where the page goes; the figures go beside it, as JSON"
+    )
     arguments = parser.parse_args()
     best = measure(arguments)
     fills = forgiving(arguments)

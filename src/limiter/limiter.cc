@@ -188,7 +188,8 @@ void Limiter::check(std::span<const Request> requests, std::span<Decision> decis
     round.size = std::min(kAtOnce, requests.size() - std::min(from, requests.size()));
     for (std::size_t i = 0; i < round.size; ++i) round.keys[i] = requests[from + i].key;
     inside_->hashers[0].batch_low(std::span{round.keys}.first(round.size), round.digests);
-    for (std::size_t i = 0; i < round.size; ++i) inside_->store().prefetch({.low = round.digests[i]});
+    for (std::size_t i = 0; i < round.size; ++i)
+      inside_->store().prefetch({.low = round.digests[i]});
   };
   prepare(0, rounds[0]);
   store::Answer answer;

@@ -2,7 +2,8 @@
 //
 // Layout. An array of groups of 128 bytes, two cache lines of four slots. The first half of a key's
 // digest picks a group (its upper bits), the line in it to look at first, and three more groups for
-// when earlier ones are full; the lower bits are the fingerprint. A slot is a key word and a state word (store/local/stored_limit.h):
+// when earlier ones are full; the lower bits are the fingerprint. A slot is a key word and a state
+// word (store/local/stored_limit.h):
 //
 //     key word   36 bits of fingerprint | 2 of choice | wide | tentative | 24 of limit number
 //
