@@ -90,7 +90,7 @@ class LocalStore {
   [[nodiscard]] Charge renew(const Check& check, const Charge& lease, Now now) noexcept {
     return table_.renew(check, lease, mapping_->stored(now));
   }
-  void prefetch(const Digest& key) const noexcept { table_.prefetch(key); }
+  [[gnu::always_inline]] void prefetch(const Digest& key) const noexcept { table_.prefetch(key); }
 
   // Rises when a refusal may have become void before its time: by a refund, a reset, a new limit.
   [[nodiscard]] std::uint32_t epoch(LimitNumber limit) const noexcept {

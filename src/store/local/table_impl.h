@@ -536,10 +536,11 @@ bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
   for (const Check& check : checks) prefetch(check.key);
 
   // Look. What is in a word already is prepared, so that charging it is one exchange.
-  struct Prepared {
+  struct Prepared {  // not Pairs, which would all be made zero first
     Pair* at;
-    Pair before;
-    Pair after;
+    std::uint64_t key;
+    std::uint64_t before;
+    std::uint64_t after;
   };
   std::array<Prepared, kChecksMax> prepared;
   bool admitted = true;
@@ -558,9 +559,8 @@ bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
       if (limit.step(word, now, check.cost, answer.decision, answer.charge.receipt)) {
         answer.charge.limit = check.limit;
         if (found.at != nullptr) {
-          prepared[i] = {.at = found.at,
-                         .before = found.pair,
-                         .after = {.key = found.pair.key, .state = word}};
+          prepared[i] = {
+              .at = found.at, .key = found.pair.key, .before = found.pair.state, .after = word};
         }
         admitted &= answer.decision.allowed();
         continue;
@@ -577,7 +577,10 @@ bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
   // Charge; if one refuses after all, take back what was charged before it.
   for (std::size_t i = 0; i < checks.size(); ++i) {
     const Prepared& ready = prepared[i];
-    if (ready.at != nullptr && exchange(ready.at, ready.before, ready.after)) continue;
+    const bool charged =
+        ready.at != nullptr && exchange(ready.at, {.key = ready.key, .state = ready.before},
+                                        {.key = ready.key, .state = ready.after});
+    if (charged) continue;
     if (checks[i].cost == 0) continue;
     answers[i] = decide(checks[i], now);
     if (answers[i].decision.allowed()) continue;
