@@ -70,7 +70,8 @@ class LimitRegistry final : public LimitSource {
   void reclaim(WallTime now, const ClearSlots& clear_slots);
 
   const Mapping& mapping_;
-  mutable std::mutex mutex_;
+  // Recursive: clearing slots, under it, may meet a number that is not known here yet.
+  mutable std::recursive_mutex mutex_;
   // Guarded by mutex_:
   mutable std::vector<std::unique_ptr<const StoredLimit>> owned_;
   mutable std::vector<std::uint64_t> checksums_;  // of the records that these were made from
