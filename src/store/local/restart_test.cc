@@ -208,9 +208,9 @@ TEST(Sharing, NeedsNoMoreMemoryForProcessesThatComeAndGo) {
     (void)store.decide({.key = digest_of(store, key), .limit = number, .cost = 1}, {});
   };
   const std::unique_ptr<LocalStore> store = open_file(folder.file("state"), {}, kMemory);
-  for (std::uint64_t key = 0; key < 500; ++key) charge(*store, key);
+  for (std::uint64_t key = 0; key < 150; ++key) charge(*store, key);
   const std::size_t before = store->status().block_bytes_used;
-  for (std::uint64_t start = 0; start < 200; ++start) {
+  for (std::uint64_t start = 0; start < 150; ++start) {
     charge(*open_file(folder.file("state"), {}, kMemory), start);
   }
   EXPECT_EQ(store->status().block_bytes_used, before);
