@@ -11,6 +11,7 @@
 
 #include "base/digest.h"
 #include "store/local/local_store.h"
+#include "store/local/table_impl.h"
 
 #include <fmt/format.h>
 

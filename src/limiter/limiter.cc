@@ -1,5 +1,6 @@
 #include "limiter/binding.h"
 #include "limiter/limiter_inside.h"
+#include "store/local/table_impl.h"
 #include <sluice/core/compiled_limit.h>
 #include <sluice/core/limit_text.h>
 #include <sluice/limiter.h>

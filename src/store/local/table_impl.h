@@ -211,19 +211,32 @@ void BasicTable<Access>::operate(const Check& check, const Operation& operation,
 }
 
 // Nearly all decisions: the key is in its first group, under the same limit, in a word, and nobody
-// interferes. `step(limit, word)` changes the word and says whether it could. False: nothing was
-// done.
+// interferes. Then the whole key word is known, and one comparison finds it. `step(limit, word)`
+// changes the word and says whether it could. False: nothing was done.
 template <class Access>
 template <class Step>
 [[gnu::always_inline]] inline bool BasicTable<Access>::update_at_once(const Check& check,
                                                                       Step&& step) noexcept {
-  Found found;
-  if (!find_in(places_of(check.key), 0, found)) return false;
-  if ((found.pair.key & (kLimitMask | kWide | kTentative)) != check.limit) return false;
-  std::uint64_t word = found.pair.state;
-  if (!step(*limits_.find(check.limit), word)) return false;
-  if (word == found.pair.state) return true;  // a peek or a refusal
-  return exchange(found.at, found.pair, {.key = found.pair.key, .state = word});
+  const Places places = places_of(check.key);
+  const StoredLimit& limit = *limits_.find(check.limit);
+  const std::uint64_t key = places.tag | check.limit;
+  for (std::size_t line = 0; line < kSlotsPerGroup; line += kSlotsPerLine) {
+    Pair* const slots = places.slots + places.home * kSlotsPerGroup + (line ^ places.line);
+    // All four at once: where in its line a key is cannot be predicted.
+    unsigned matches = 0;
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < kSlotsPerLine; ++i) {
+      matches |= static_cast<unsigned>(Access::load_key(slots + i) == key) << i;
+    }
+    if (matches == 0) continue;
+    Pair* const at = slots + std::countr_zero(matches);
+    const Pair before = Access::load(at);
+    std::uint64_t word = before.state;
+    if (before.key != key || !step(limit, word)) return false;
+    if (word == before.state) return true;  // a peek or a refusal
+    return exchange(at, before, {.key = key, .state = word});
+  }
+  return false;
 }
 
 template <class Access>
@@ -240,7 +253,8 @@ void BasicTable<Access>::decide(const Check& check, Now now, Answer& answer) noe
 // Whoever only wants to know yes or no does not wait for the rest: without it so little depends on
 // the slot's memory that the processor goes on to the next key meanwhile.
 template <class Access>
-bool BasicTable<Access>::admits(const Check& check, Now now) noexcept {
+[[gnu::always_inline]] inline bool BasicTable<Access>::admits(const Check& check,
+                                                              Now now) noexcept {
   bool admitted = false;
   const bool done = update_at_once(check, [&](const StoredLimit& limit, std::uint64_t& word) {
     return limit.admit(word, now, check.cost, admitted);
