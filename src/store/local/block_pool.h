@@ -10,8 +10,7 @@
 //
 //     free               anybody may take it
 //     held by a process  it is being written, or was when the process died
-//     linked to a slot   in use if that slot still holds its handle; else left over, and as good as
-//     free
+//     linked to a slot   in use while that slot holds its handle; then left over, as good as free
 //
 // and a version that counts the changes. There is no list of free blocks that a killed process
 // could break. Whoever needs a block looks at the one it freed last, then at a few others in turn;
@@ -108,8 +107,9 @@ class BlockPool {
     for (int i = 0; i < kQuickProbes; ++i) {
       if (auto draft = try_take(next_in_turn(size), size, ask, false)) return draft;
     }
-    // Tenants sit close together, so it means little that those in turn are taken. A slab is for
-    // good: it takes as many looks elsewhere as hardly ever fail unless nearly all are.
+    // Tenants sit close together, so it means little that those in turn are taken. A slab goes back
+    // only when all of its tenants have gone: it takes as many looks elsewhere as hardly ever fail
+    // unless nearly all are taken.
     for (int i = 0; i < kProbes; ++i) {
       if (auto draft = try_take(anywhere(size), size, ask, false)) return draft;
     }

@@ -278,6 +278,8 @@ class BasicTable {
     std::size_t place = 0;
     Pair pair;
   };
+  [[nodiscard]] static unsigned matches_in(Pair* line, std::uint64_t mask,
+                                           std::uint64_t bits) noexcept;
   [[nodiscard]] bool find_in(const Places& places, std::size_t choice, Found& found) noexcept;
   [[nodiscard]] Found find(const Places& places) noexcept;
   [[nodiscard]] Found find_confirmed(const Places& places, Now now) noexcept;
@@ -295,6 +297,9 @@ class BasicTable {
   [[nodiscard]] bool try_insert(const Places& places, const Check& check,
                                 const Operation& operation, Now now, Answer& answer) noexcept;
 
+  [[nodiscard]] Charge redeem(const Check& check, const Charge& charge, Operation operation,
+                              Now now) noexcept;
+  void carry_over(Pair written, const Check& check, StateBuffer& state, Now now) noexcept;
   [[nodiscard]] Answer would_answer(const Found& found, const Check& check, Now now) noexcept;
   [[nodiscard]] Answer peek(Check check, Now now) noexcept;
   void settle_refusal(std::span<const Check> checks, std::span<Answer> answers, Now now) noexcept;

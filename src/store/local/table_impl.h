@@ -110,6 +110,20 @@ bool BasicTable<Access>::holds(std::size_t slot, Handle handle) noexcept {
 
 // ---- lookup -----------------------------------------------------------------------------------
 
+// Which slots of a line have these bits in their key words, the first slot lowest. All four at
+// once: where in its line a key is cannot be predicted.
+template <class Access>
+[[gnu::always_inline]] inline unsigned BasicTable<Access>::matches_in(Pair* line,
+                                                                      std::uint64_t mask,
+                                                                      std::uint64_t bits) noexcept {
+  unsigned matches = 0;
+#pragma GCC unroll 4
+  for (unsigned i = 0; i < kSlotsPerLine; ++i) {
+    matches |= static_cast<unsigned>((Access::load_key(line + i) & mask) == bits) << i;
+  }
+  return matches;
+}
+
 // By reference, so that all of it stays in registers.
 template <class Access>
 [[gnu::always_inline]] inline bool BasicTable<Access>::find_in(const Places& places,
@@ -119,14 +133,8 @@ template <class Access>
   Pair* const group = places.slots + places.group(choice) * kSlotsPerGroup;
   for (std::size_t line = 0; line < kSlotsPerGroup; line += kSlotsPerLine) {
     Pair* const slots = group + (line ^ places.line);
-    // All four at once: where in its line a key is cannot be predicted.
-    unsigned matches = 0;
-#pragma GCC unroll 4
-    for (unsigned i = 0; i < kSlotsPerLine; ++i) {
-      const bool same = (Access::load_key(slots + i) & (kTagMask | kChoiceMask)) == tag;
-      matches |= static_cast<unsigned>(same) << i;
-    }
-    for (; matches != 0; matches &= matches - 1) {
+    for (unsigned matches = matches_in(slots, kTagMask | kChoiceMask, tag); matches != 0;
+         matches &= matches - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(matches));
       found.pair = Access::load(slots + i);
       if ((found.pair.key & (kTagMask | kChoiceMask)) != tag) continue;
@@ -222,12 +230,7 @@ template <class Step>
   const std::uint64_t key = places.tag | check.limit;
   for (std::size_t line = 0; line < kSlotsPerGroup; line += kSlotsPerLine) {
     Pair* const slots = places.slots + places.home * kSlotsPerGroup + (line ^ places.line);
-    // All four at once: where in its line a key is cannot be predicted.
-    unsigned matches = 0;
-#pragma GCC unroll 4
-    for (unsigned i = 0; i < kSlotsPerLine; ++i) {
-      matches |= static_cast<unsigned>(Access::load_key(slots + i) == key) << i;
-    }
+    const unsigned matches = matches_in(slots, ~std::uint64_t{0}, key);
     if (matches == 0) continue;
     Pair* const at = slots + std::countr_zero(matches);
     const Pair before = Access::load(at);
@@ -276,6 +279,20 @@ bool BasicTable<Access>::load_state(const Found& found, StateBuffer& state) noex
   return true;
 }
 
+// A state that another limit wrote becomes one of the check's own; of one that nobody knows any
+// more nothing is left.
+template <class Access>
+void BasicTable<Access>::carry_over(Pair written, const Check& check, StateBuffer& state,
+                                    Now now) noexcept {
+  const StoredLimit& limit = *limits_.find(check.limit);
+  const StoredLimit* const writer = limit_of(written);
+  if (writer != nullptr) {
+    limit.carry_over(*writer, state, now, check.change);
+  } else {
+    state.set(limit.idle(now));
+  }
+}
+
 template <class Access>
 bool BasicTable<Access>::try_update_slowly(const Found& found, const Check& check,
                                            const Operation& operation, Now now,
@@ -288,13 +305,8 @@ bool BasicTable<Access>::try_update_slowly(const Found& found, const Check& chec
   const bool refunds = operation.action == Action::refund || operation.action == Action::renew;
   LimitNumber number = static_cast<LimitNumber>(found.pair.key & kLimitMask);
   if (!refunds && number != check.limit) {
-    const StoredLimit* const limit = limits_.find(check.limit);
-    if (writer != nullptr) {
-      limit->carry_over(*writer, state, now, check.change);
-    } else {
-      state.set(limit->idle(now));
-    }
-    writer = limit;
+    carry_over(found.pair, check, state, now);
+    writer = limits_.find(check.limit);
     number = check.limit;
   }
   answer = {};
@@ -499,33 +511,27 @@ Answer BasicTable<Access>::force(const Check& check, Now now) noexcept {
 
 template <class Access>
 void BasicTable<Access>::refund(const Check& check, const Charge& charge, Now now) noexcept {
-  if (charge.receipt.cost == 0) return;
-  const Places places = places_of(check.key);
-  const Operation operation{
-      .action = Action::refund, .cost = check.cost, .receipt = charge.receipt};
-  while (true) {
-    const Found found = find_confirmed(places, now);
-    if (found.at == nullptr) return;
-    const StoredLimit* const holder = limit_of(found.pair);
-    const StoredLimit* const issuer = limits_.find(charge.limit);
-    if (holder == nullptr || issuer == nullptr) return;
-    if (holder != issuer && !holder->honours(*issuer, check.change)) return;
-    Answer answer;
-    if (try_update_slowly(found, check, operation, now, answer)) return;
-  }
+  (void)redeem(check, charge, {.action = Action::refund, .cost = check.cost, .receipt = {}}, now);
 }
 
 template <class Access>
 Charge BasicTable<Access>::renew(const Check& check, const Charge& lease, Now now) noexcept {
-  if (lease.receipt.cost == 0) return {};
+  const Operation renewal{.action = Action::renew, .cost = lease.receipt.cost, .receipt = {}};
+  return redeem(check, lease, renewal, now);
+}
+
+// An operation on a charge that was made before, if the key's state still knows of it.
+template <class Access>
+Charge BasicTable<Access>::redeem(const Check& check, const Charge& charge, Operation operation,
+                                  Now now) noexcept {
+  operation.receipt = charge.receipt;
+  if (charge.receipt.cost == 0) return {};
   const Places places = places_of(check.key);
-  const Operation operation{
-      .action = Action::renew, .cost = lease.receipt.cost, .receipt = lease.receipt};
   while (true) {
     const Found found = find_confirmed(places, now);
     if (found.at == nullptr) return {};
     const StoredLimit* const holder = limit_of(found.pair);
-    const StoredLimit* const issuer = limits_.find(lease.limit);
+    const StoredLimit* const issuer = limits_.find(charge.limit);
     if (holder == nullptr || issuer == nullptr) return {};
     if (holder != issuer && !holder->honours(*issuer, check.change)) return {};
     Answer answer;
@@ -620,11 +626,7 @@ Answer BasicTable<Access>::would_answer(const Found& found, const Check& check, 
   if (at.at == nullptr) {
     state.set(limit.idle(now));
   } else if ((at.pair.key & kLimitMask) != check.limit) {
-    const StoredLimit* const writer = limit_of(at.pair);
-    if (writer != nullptr)
-      limit.carry_over(*writer, state, now, check.change);
-    else
-      state.set(limit.idle(now));
+    carry_over(at.pair, check, state, now);
   }
   const Operation operation{.action = Action::decide, .cost = check.cost, .receipt = {}};
   return {.decision = limit.apply(operation, state, now).outcome.decision, .charge = {}};
