@@ -1,36 +1,16 @@
 // Nothing on the way to a decision allocates. A program of its own, since it counts every `new`.
+#include "support/counted_new.h"
 #include <sluice/core/limit_text.h>
 #include <sluice/limiter.h>
 
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
-#include <cstdlib>
-#include <new>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-namespace {
-
-thread_local std::size_t t_allocations = 0;
-
-void* counted(std::size_t size) {
-  ++t_allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc{};
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace sluice {
 namespace {
@@ -39,9 +19,9 @@ using namespace std::chrono_literals;
 
 template <class Work>
 std::size_t allocations_of(const Work& work) {
-  const std::size_t before = t_allocations;
+  const std::uint64_t before = testing::allocations();
   work();
-  return t_allocations - before;
+  return testing::allocations() - before;
 }
 
 // Twice over, so that keys are placed, charged, refused and refunded.

@@ -2,9 +2,9 @@
 //
 // A program of its own, because it replaces the global operator new.
 
-#include "store/local/counted_new.h"
 #include "store/local/local_store.h"
 #include "store/local/table_fixture.h"
+#include "support/counted_new.h"
 #include "support/traffic.h"
 
 #include <gtest/gtest.h>
@@ -18,6 +18,7 @@
 namespace sluice::store {
 namespace {
 
+using testing::allocations;
 using testing::at;
 using testing::Subject;
 

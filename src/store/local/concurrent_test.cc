@@ -4,6 +4,7 @@
 // the table shows what was admitted, or has counted it as forgiven.
 
 #include "store/local/table_fixture.h"
+#include "support/sanitizers.h"
 #include "support/traffic.h"
 
 #include <gtest/gtest.h>
@@ -20,12 +21,6 @@
 #include <thread>
 #include <vector>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define SLUICE_SLOW_BUILD 1
-#endif
-#endif
-
 namespace sluice::store {
 namespace {
 
@@ -34,11 +29,7 @@ using testing::at;
 
 using Fixture = TableFixture<DirectAccess>;
 
-#ifdef SLUICE_SLOW_BUILD
-constexpr int kRounds = 500;
-#else
-constexpr int kRounds = 10'000;
-#endif
+constexpr int kRounds = testing::kSlowBuild ? 500 : 10'000;
 constexpr int kThreads = 4;
 constexpr std::int64_t kHour = std::int64_t{3600} * 1'000'000'000;
 constexpr std::int64_t kBegin = 1000 * kHour;

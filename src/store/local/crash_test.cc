@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "store/local/state_file_test.h"
 #include "support/child.h"
+#include "support/sanitizers.h"
 
 #include <gtest/gtest.h>
 
@@ -35,18 +36,7 @@ namespace {
 
 using testing::start_child;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kKills = 1'000;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr int kKills = 1'000;
-#else
-constexpr int kKills = 10'000;
-#endif
-#else
-constexpr int kKills = 10'000;
-#endif
-
+constexpr int kKills = testing::kSlowBuild ? 1'000 : 10'000;
 constexpr int kBatches = 20;
 constexpr std::size_t kWorkers = 3;
 constexpr std::chrono::seconds kPatience{120};  // four times what it takes where nothing else runs

@@ -2,6 +2,7 @@
 
 #include "store/local/local_store.h"
 #include "store/local/table_fixture.h"
+#include "support/sanitizers.h"
 #include "support/traffic.h"
 
 #include <gtest/gtest.h>
@@ -12,26 +13,13 @@
 #include <memory>
 #include <unistd.h>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SLUICE_RESIDENT_IS_NOT_OURS 1  // it keeps records of its own, by the megabyte
-#endif
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define SLUICE_SLOW_BUILD 1
-#endif
-#endif
-
 namespace sluice::store {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::at;
 
-#ifdef SLUICE_SLOW_BUILD
-constexpr std::uint64_t kKeys = 1'000'000;
-#else
-constexpr std::uint64_t kKeys = 20'000'000;
-#endif
+constexpr std::uint64_t kKeys = testing::kSlowBuild ? 1'000'000 : 20'000'000;
 constexpr std::int64_t kBegin = std::int64_t{3'600'000'000'000} * 1000;
 
 std::int64_t resident_bytes() {
@@ -65,9 +53,10 @@ void expect_no_growth(const Limit& limit, const Growth& growth) {
   std::cout << growth.keys << " keys: " << grown << " bytes more; " << counters.inserted
             << " inserted, " << counters.evicted << " evicted, " << counters.untracked
             << " untracked\n";
-#ifndef SLUICE_RESIDENT_IS_NOT_OURS
-  EXPECT_LT(grown, std::int64_t{1} << 20U);
-#endif
+  // ThreadSanitizer keeps records of its own, by the megabyte.
+  if (!testing::kThreadSanitizer) {
+    EXPECT_LT(grown, std::int64_t{1} << 20U);
+  }
 }
 
 TEST(Memory, StaysAsItIsUnderTwentyMillionKeys) {

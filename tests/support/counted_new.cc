@@ -1,19 +1,18 @@
 // Replaces the global operator new by one that counts. Apart from its users, so that no compiler
 // inlines one half of a pair and complains that the other does not match.
 
-#include "store/local/counted_new.h"
+#include "support/counted_new.h"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
 namespace {
 
-std::atomic<std::uint64_t> g_allocations{0};
+thread_local std::uint64_t t_allocations = 0;
 
 void* counted(std::size_t size, std::size_t alignment) {
-  g_allocations.fetch_add(1, std::memory_order_relaxed);
+  ++t_allocations;
   const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
   void* const memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
   if (memory == nullptr) throw std::bad_alloc{};
@@ -32,8 +31,8 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-namespace sluice::store {
+namespace sluice::testing {
 
-std::uint64_t allocations() noexcept { return g_allocations.load(); }
+std::uint64_t allocations() noexcept { return t_allocations; }
 
-}  // namespace sluice::store
+}  // namespace sluice::testing
