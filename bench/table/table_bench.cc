@@ -82,7 +82,7 @@ struct Bucket {
 
 struct MutexMap {
   explicit MutexMap(const Options& options) { map.reserve(options.keys); }
-  bool take(std::string_view key, std::int64_t now) {
+  [[gnu::always_inline]] bool take(std::string_view key, std::int64_t now) {
     const std::lock_guard guard{mutex};
     return map.try_emplace(std::string{key}).first->second.take(static_cast<double>(now));
   }
@@ -92,7 +92,7 @@ struct MutexMap {
 
 struct FlatMap {
   explicit FlatMap(const Options& options) { map.reserve(options.keys); }
-  bool take(std::string_view key, std::int64_t now) {
+  [[gnu::always_inline]] bool take(std::string_view key, std::int64_t now) {
     const std::lock_guard guard{mutex};
     return map.try_emplace(absl::string_view{key.data(), key.size()})
         .first->second.take(static_cast<double>(now));
@@ -103,7 +103,7 @@ struct FlatMap {
 
 struct TbbMap {
   explicit TbbMap(const Options& options) : map(options.keys) {}
-  bool take(std::string_view key, std::int64_t now) {
+  [[gnu::always_inline]] bool take(std::string_view key, std::int64_t now) {
     Map::accessor found;
     map.insert(found, std::string{key});
     return found->second.take(static_cast<double>(now));
@@ -139,9 +139,14 @@ struct SluiceTable {
   static Now at(std::int64_t now) {
     return {.mono = MonoTime{Nanos{now}}, .wall_offset = Nanos{1'700'000'000'000'000'000}};
   }
-  bool take(std::string_view key, std::int64_t now) {
+  [[gnu::always_inline]] bool take(std::string_view key, std::int64_t now) {
     const store::Check check{.key = {.low = hasher->low(key)}, .limit = hour};
     return table->admits(check, at(now));
+  }
+  // With all that there is to say: what remains, when it is reset, when to come back.
+  bool take_answered(std::string_view key, std::int64_t now) {
+    table->decide({.key = {.low = hasher->low(key)}, .limit = hour}, at(now), answers[0]);
+    return answers[0].decision.allowed();
   }
   void take_batch(std::span<const std::string_view> keys, std::int64_t now) {
     constexpr std::size_t kAtOnce = 16;
@@ -173,7 +178,6 @@ struct SluiceTable {
         store::Check{.key = {.low = of}, .limit = hour},
         store::Check{.key = mixed(of, 0x9e3779b97f4a7c15ULL), .limit = day},
         store::Check{.key = mixed(of, 0xc2b2ae3d27d4eb4fULL), .limit = week}};
-    std::array<store::Answer, 3> answers;
     return table->decide_all(checks, at(now), answers);
   }
   // Limits of one request that concern the same client share the digest of that client.
@@ -185,6 +189,7 @@ struct SluiceTable {
   store::LimitNumber hour = 0;
   store::LimitNumber day = 0;
   store::LimitNumber week = 0;
+  std::array<store::Answer, 3> answers;
   std::uint64_t sum = 0;
 };
 
@@ -380,6 +385,9 @@ void run(const Options& options) {
     }
     const Chooser third = uniform(options.keys / 3);
     measure(options, "uniform_third", "one", third, one_by_one);
+    measure(options, "uniform_third", "answered", third, [&](Piece& keys, std::int64_t now) {
+      for (const std::string_view key : keys.keys) subject->take_answered(key, now += kStep);
+    });
     measure(options, "uniform_third", "three", third, [&](Piece& keys, std::int64_t now) {
       for (const std::string_view key : keys.keys) subject->take_three(key, now += kStep);
     });

@@ -3,8 +3,13 @@
 // Clients choose what goes into a key, so the digest is a keyed pseudo-random function, SipHash-1-3
 // with 128 bits of output: without the secret nobody can find two keys that share a counter. Every
 // part is written with its kind and its length, so that no two tuples collide by text: user
-// "1.2.3.4" is not address 1.2.3.4, and ("ab", "c") is not ("a", "bc").
+// "1.2.3.4" is not address 1.2.3.4, and ("ab", "c") is not ("a", "bc"). A part is a word, with the
+// length in its lower 56 bits and the kind in the upper 8, then the text. The last one may say all
+// ones for its length, which is "to the end": then that word is the same for all keys of a sort.
+// Parts begin at words, with zeros between, so that nothing has to be shifted on the way.
 #pragma once
+
+#include "base/sip_rounds.h"
 
 #include <array>
 #include <cstddef>
@@ -27,11 +32,6 @@ struct DigestSecret {
   std::uint64_t second = 0;
 };
 
-// What SipHash knows of the words so far.
-struct SipState {
-  std::uint64_t v0, v1, v2, v3;
-};
-
 // Appends bytes in any pieces; the digest depends on their concatenation only. No allocation.
 class SipHash13 {
  public:
@@ -41,9 +41,10 @@ class SipHash13 {
   [[nodiscard]] Digest finish() const noexcept;  // of what was appended so far
 
  private:
+  friend class KeyDigest;
   friend class KeyHasher;  // goes on from here, in its own way
 
-  SipState state_;
+  sip::State state_;
   std::array<char, 8> tail_{};  // bytes that do not fill a word yet
   std::size_t length_ = 0;
 };
@@ -56,19 +57,21 @@ class KeyDigest {
   // What the kinds are is the caller's affair; they are part of the digest, so their numbers stay.
   KeyDigest& add(std::uint8_t kind, std::string_view value) noexcept;
   [[nodiscard]] Digest finish() const noexcept { return hash_.finish(); }
+  // With a last part, which goes to the end.
+  [[nodiscard]] Digest finish(std::uint8_t kind, std::string_view value) const noexcept;
 
  private:
   friend class KeyHasher;
 
+  void begin_part(std::uint64_t header) noexcept;
+
   SipHash13 hash_;
 };
 
-// The fixed bytes that keys begin with, digested as far as they fill words.
+// What keys begin with, up to the text of the last part.
 struct KeyMidstate {
-  SipState state;
-  std::uint64_t tail = 0;        // those that do not fill a word, lowest first
-  std::uint32_t tail_bytes = 0;  // how many these are, 0 to 7
-  std::uint64_t length = 0;      // of all
+  sip::State state;
+  std::uint64_t length = 0;  // in bytes; of that, the last eight bits, uppermost
 };
 
 // Digests of keys that differ in their last part only: the others, and the last one's kind, are
@@ -85,7 +88,7 @@ class KeyHasher {
 
   KeyHasher(const KeyDigest& fixed, std::uint8_t kind) noexcept;
 
-  // fixed.add(kind, value).finish()
+  // fixed.finish(kind, value)
   [[nodiscard]] Digest operator()(std::string_view value) const noexcept;
 
   // The first half of that, for whoever needs no more: a third of the work less.
@@ -101,10 +104,37 @@ class KeyHasher {
              Lanes lanes) const noexcept;
 
  private:
-  [[nodiscard]] SipState absorbed(std::string_view value) const noexcept;
+  [[nodiscard]] sip::State absorbed(std::string_view value) const noexcept;
   [[nodiscard]] static bool pays(std::span<const std::string_view> values, Lanes lanes) noexcept;
 
   KeyMidstate start_;
 };
+
+// Two words at a time: the fewer instructions the better, see BasicTable::update_at_once.
+[[gnu::always_inline]] inline sip::State KeyHasher::absorbed(
+    std::string_view value) const noexcept {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  const char* bytes = value.data();
+  std::size_t left = value.size();
+  sip::State state = start_.state;
+  for (; left >= 2 * kWord; left -= 2 * kWord, bytes += 2 * kWord) {
+    sip::absorb(state, sip::load_word(bytes));
+    sip::absorb(state, sip::load_word(bytes + kWord));
+  }
+  if (left >= kWord) {
+    sip::absorb(state, sip::load_word(bytes));
+    left -= kWord;
+    bytes += kWord;
+  }
+  std::uint64_t last = start_.length + (std::uint64_t{value.size()} << 56U);
+  if (left > 0) last |= sip::load_short(bytes, left);
+  sip::absorb(state, last);
+  return state;
+}
+
+[[gnu::always_inline]] inline std::uint64_t KeyHasher::low(std::string_view value) const noexcept {
+  sip::State state = absorbed(value);
+  return sip::squeeze_low(state);
+}
 
 }  // namespace sluice

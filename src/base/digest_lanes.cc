@@ -22,16 +22,15 @@ using Steps = std::int64_t __attribute__((vector_size(32), may_alias));
 using Halves = std::uint32_t __attribute__((vector_size(32)));
 using Quarters = std::uint16_t __attribute__((vector_size(32)));
 
-// One value's message, as bytes: the fixed ones that fill no word, the length, the value, zeros,
-// the length of all. It ends at the end of its row, so that all lanes have their last word at the
-// same step, whatever their lengths; a shorter one starts later. What follows the last word is most
-// of the work, and the same for all.
+// The end of one value's message, as bytes: the value, zeros, the length of all. It ends at the end
+// of its row, so that all lanes have their last word at the same step, whatever their lengths; a
+// shorter one starts later. What follows the last word is most of the work, and the same for all.
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 constexpr std::size_t kSteps = 12;
 struct alignas(32) Row {
   char bytes[kSteps * kWord];
 };
-static_assert((kWord - 1 + kWord + kLongestInLane) / kWord + 1 <= kSteps);
+static_assert(kLongestInLane / kWord + 1 <= kSteps);
 
 // Chunks from both ends, which overlap in the middle: nothing beyond the value is read.
 template <std::size_t Chunk>
@@ -61,13 +60,9 @@ SLUICE_AVX2_INLINE std::int64_t fill(Row& row, const KeyMidstate& start,
   for (std::size_t at = 0; at < sizeof row; at += sizeof(Words)) {
     *reinterpret_cast<Words*>(row.bytes + at) = Words{};
   }
-  const std::size_t step = kSteps - 2 - (start.tail_bytes + value.size()) / kWord;
-  char* message = row.bytes + step * kWord;
-  // The length is below 256, so its upper bytes, in the next word, are zero like the row.
-  const std::uint64_t first = start.tail | std::uint64_t{value.size()} << (8 * start.tail_bytes);
-  std::memcpy(message, &first, sizeof first);
-  copy_value(message + start.tail_bytes + kWord, value);
-  row.bytes[sizeof row - 1] = static_cast<char>(start.length + kWord + value.size());
+  const std::size_t step = kSteps - 1 - value.size() / kWord;
+  copy_value(row.bytes + step * kWord, value);
+  row.bytes[sizeof row - 1] = static_cast<char>((start.length >> 56U) + value.size());
   return static_cast<std::int64_t>(step);
 }
 
@@ -150,7 +145,7 @@ SLUICE_AVX2_INLINE void squeeze(State* states, Words* results) noexcept {
 // The lanes of a few vectors side by side: with one alone, the processor waits half of the time.
 // Out is Digest, or the number that is its first half.
 template <std::size_t Vectors, class Out>
-SLUICE_AVX2 void digest_rows(const SipState& start, const Row* rows, const std::int64_t* starts,
+SLUICE_AVX2 void digest_rows(const sip::State& start, const Row* rows, const std::int64_t* starts,
                              std::span<Out> digests) noexcept {
   const auto [earliest, latest] = std::minmax_element(starts, starts + 4 * Vectors);
   std::int64_t step = *earliest;

@@ -24,7 +24,7 @@ struct Kind<GcraLimit> {
   // Differences of ticks are good for half their range only, so the time of the last write decides
   // whether a state has drained long ago or lies far ahead of a clock that was set back.
   static Nanos range(const GcraLimit& limit) noexcept {
-    return gcra_wait(limit, limit.meter.capacity + limit.meter.queue + limit.meter.slack);
+    return gcra_wait(limit, limit.meter.possible);
   }
   static bool far_ahead(const GcraLimit& limit, const Stored& stored, Now now) noexcept {
     return stored.written && *stored.written - now.mono > range(limit);

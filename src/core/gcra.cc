@@ -17,10 +17,12 @@ GcraLimit GcraLimit::from(Numbers numbers) noexcept {
   const std::uint8_t bits = fraction_bits_for(period_ns, amount);
   const std::int64_t tick_per_ns = std::int64_t{1} << bits;
   const std::int64_t unit = mul_div_ceil(period_ns, tick_per_ns, amount);
+  const std::int64_t capacity = unit * numbers.burst;
+  const std::int64_t full = capacity + numbers.queue.count() * tick_per_ns;
   return {.meter = {.unit = unit,
-                    .capacity = unit * numbers.burst,
-                    .queue = numbers.queue.count() * tick_per_ns,
-                    .slack = kClockStep.count() * tick_per_ns,
+                    .capacity = capacity,
+                    .full = full,
+                    .possible = full + kClockStep.count() * tick_per_ns,
                     .burst = numbers.burst,
                     .count_denied = numbers.count_denied,
                     .inverse = inverse_of(unit)},

@@ -83,7 +83,7 @@ void expect_bound_with_refunds(const Limit& limit) {
       key.refund(at(now), charge.receipt, amount);
       // With a queue, a receipt is good for one refund: what is left after it may stand behind
       // releases that the level no longer shows.
-      charge.refundable = meter.queue > 0 ? 0 : charge.refundable - amount;
+      charge.refundable = meter.full > meter.capacity ? 0 : charge.refundable - amount;
       const std::int64_t given = before - level();
       RC_ASSERT(given >= 0);
       RC_ASSERT(given <= std::int64_t{amount} * meter.unit);
@@ -202,8 +202,7 @@ TEST(Refunds, OfDrainedChargesEraseNothingWhateverWasRefundedBefore) {
     const CompiledLimit numbers = compiled(limit);
     const auto& bucket = std::get<GcraLimit>(numbers);
     const auto full = static_cast<Cost>(capacity(limit));
-    const std::int64_t drain =
-        gcra_wait(bucket, bucket.meter.capacity + bucket.meter.queue).count();
+    const std::int64_t drain = gcra_wait(bucket, bucket.meter.full).count();
     std::int64_t now = static_cast<std::int64_t>(*between(0, std::uint64_t{kYear}));
     Cell cell;
     std::vector<Receipt> old;

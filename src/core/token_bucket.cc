@@ -39,10 +39,11 @@ Step<IntervalState> answer(const IntervalLimit& limit, WallTime now,
 
 IntervalLimit IntervalLimit::from(Numbers numbers) noexcept {
   const std::int64_t amount = numbers.amount;
+  const std::int64_t clock_step = ceil_div(kClockStep.count(), numbers.period.count()) * amount;
   return {.meter = {.unit = 1,
                     .capacity = numbers.burst,
-                    .queue = 0,
-                    .slack = ceil_div(kClockStep.count(), numbers.period.count()) * amount,
+                    .full = numbers.burst,
+                    .possible = numbers.burst + clock_step,
                     .burst = numbers.burst,
                     .count_denied = numbers.count_denied,
                     .inverse = inverse_of(1)},

@@ -80,9 +80,7 @@ class Uniform : public ::testing::TestWithParam<Subject> {
 
  private:
   struct Span {
-    Nanos operator()(const GcraLimit& of) const {
-      return gcra_wait(of, of.meter.capacity + of.meter.queue);
-    }
+    Nanos operator()(const GcraLimit& of) const { return gcra_wait(of, of.meter.full); }
     Nanos operator()(const IntervalLimit& of) const {
       return of.period * ceil_div<std::int64_t>(of.meter.burst, of.amount);
     }

@@ -27,13 +27,13 @@
 
 namespace sluice::core {
 
-// Invariants, proven by compile(): unit > 0, capacity == burst * unit, and
-// 2 * (capacity + queue) + slack stays below a quarter of the half range.
+// Invariants, proven by compile(): unit > 0, burst > 0, capacity == burst * unit, and
+// full + possible stays below a quarter of the half range.
 struct Meter {
   std::int64_t unit = 1;      // ticks that one unit of cost takes to drain
   std::int64_t capacity = 1;  // ticks; the level up to which requests pass at once
-  std::int64_t queue = 0;     // ticks above the capacity in which requests are held, then passed
-  std::int64_t slack = 0;     // kClockStep in ticks
+  std::int64_t full = 1;      // ticks; between the two, requests are held, then passed
+  std::int64_t possible = 1;  // ticks; full and kClockStep: above it, the clock was set back
   Cost burst = 1;             // capacity in units of cost
   bool count_denied = false;
   std::uint64_t inverse = ~std::uint64_t{0};  // inverse_of(unit)
@@ -64,8 +64,7 @@ struct MeterStep {
 [[nodiscard]] constexpr std::int64_t meter_level(const Meter& meter, MeterState state,
                                                  std::uint64_t now) noexcept {
   const auto ahead = static_cast<std::int64_t>(state.tat - now);
-  const std::int64_t full = meter.capacity + meter.queue;
-  if (ahead > full + meter.slack) return full;  // the clock was set back
+  if (ahead > meter.possible) return meter.full;  // the clock was set back
   return std::max<std::int64_t>(ahead, 0);
 }
 
@@ -73,7 +72,7 @@ struct MeterStep {
 // the receipts with it.
 [[nodiscard]] constexpr MeterState meter_rebased(const Meter& meter, MeterState state,
                                                  std::uint64_t now) noexcept {
-  const std::uint64_t tat = now + static_cast<std::uint64_t>(meter.capacity + meter.queue);
+  const std::uint64_t tat = now + static_cast<std::uint64_t>(meter.full);
   return {.tat = tat, .refunded = state.refunded + (state.tat - tat)};
 }
 
@@ -81,7 +80,7 @@ struct MeterStep {
 [[nodiscard]] constexpr MeterState meter_settled(const Meter& meter, MeterState state,
                                                  std::uint64_t now) noexcept {
   const auto ahead = static_cast<std::int64_t>(state.tat - now);
-  const bool set_back = ahead > meter.capacity + meter.queue + meter.slack;
+  const bool set_back = ahead > meter.possible;
   return set_back ? meter_rebased(meter, state, now) : state;
 }
 
@@ -123,8 +122,7 @@ struct MeterStep {
   state = meter_settled(meter, state, now);
   std::int64_t level = meter_level(meter, state, now);
   const std::int64_t rise = std::int64_t{cost} * meter.unit;
-  const std::int64_t full = meter.capacity + meter.queue;
-  if (level + rise <= full) {
+  if (level + rise <= meter.full) {
     level += rise;
     const MeterState charged = meter_at(now, level, state);
     return {.state = charged,
@@ -138,7 +136,23 @@ struct MeterStep {
           .receipt = {},
           .verdict = Verdict::refused,
           .level = level,
-          .wait = level + rise - full};
+          .wait = level + rise - meter.full};
+}
+
+// The same in nearly all cases, for whoever wants to know no more than whether: the verdict and the
+// new state, in a dozen instructions. Unclear: it is one of the other cases, ask meter_step.
+enum class Glance : std::uint8_t { unclear, refused, admitted };
+
+[[nodiscard]] constexpr Glance meter_glance(const Meter& meter, std::uint64_t& tat,
+                                            std::uint64_t now, Cost cost) noexcept {
+  if (meter.burst == 0) __builtin_unreachable();  // for a cost of one, nothing is left to compare
+  const auto ahead = static_cast<std::int64_t>(tat - now);
+  if (!writes(cost, meter.burst) || ahead > meter.possible) [[unlikely]]
+    return Glance::unclear;
+  const std::int64_t level = std::max<std::int64_t>(ahead, 0) + std::int64_t{cost} * meter.unit;
+  if (level > meter.full) return meter.count_denied ? Glance::unclear : Glance::refused;
+  tat = now + static_cast<std::uint64_t>(level);
+  return Glance::admitted;
 }
 
 // Forced: the cost was already spent. The receipt covers what the level rose by, not what was asked
@@ -182,7 +196,7 @@ struct MeterStep {
                                             ? std::pair{to.unit, from.unit}
                                             : std::pair{to.capacity, from.capacity};
   const Int128 converted = ceil_div(Int128{level} * numerator, Int128{denominator});
-  return static_cast<std::int64_t>(std::min(converted, Int128{to.capacity + to.queue}));
+  return static_cast<std::int64_t>(std::min(converted, Int128{to.full}));
 }
 
 // The state under an edited limit. Marks that were issued before must not be read in ticks of

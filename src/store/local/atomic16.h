@@ -58,7 +58,22 @@ struct alignas(16) Pair {
                                      false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
+// `at` if that is its key, else another. Reads the key only.
+[[nodiscard]] inline Pair* if_key(Pair* at, std::uint64_t key, Pair* otherwise) noexcept {
+  return __atomic_load_n(&at->key, __ATOMIC_RELAXED) == key ? at : otherwise;
+}
+
 #else
+
+// In assembly, since GCC makes a branch of it, which cannot be predicted.
+[[nodiscard, gnu::always_inline]] inline Pair* if_key(Pair* at, std::uint64_t key,
+                                                      Pair* otherwise) noexcept {
+  asm volatile("cmpq %1, %2\n\tcmoveq %3, %0"
+               : "+r"(otherwise)
+               : "r"(key), "m"(at->key), "r"(at)
+               : "cc");
+  return otherwise;
+}
 
 [[nodiscard]] inline bool exchange16(Pair* at, Pair expected, Pair desired) noexcept {
   bool exchanged = false;

@@ -126,6 +126,10 @@ struct SteppedAccess {
     return load16(at);
   }
   [[nodiscard]] static std::uint64_t load_key(Pair* at) noexcept { return load(at).key; }
+  [[nodiscard]] static Pair* with_key(Pair* at, std::uint64_t key, Pair* otherwise) noexcept {
+    return load(at).key == key ? at : otherwise;
+  }
+  [[nodiscard]] static std::uint64_t load_state(Pair* at) noexcept { return load(at).state; }
   [[nodiscard]] static bool exchange(Pair* at, Pair expected, Pair desired) noexcept {
     if (Interleaver::is_scheduled()) Interleaver::stop_before(at);
     const bool exchanged = exchange16(at, expected, desired);

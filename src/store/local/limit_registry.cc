@@ -112,8 +112,8 @@ LimitRegistry::LimitRegistry(const Mapping& mapping)
       owned_(mapping.limits().size()),
       checksums_(mapping.limits().size()),
       users_(mapping.limits().size()),
-      published_(std::make_unique<std::atomic<const StoredLimit*>[]>(mapping.limits().size())) {
-  fast_ = {published_.get(), mapping.limits().size()};
+      pointers_(std::make_unique<std::atomic<const StoredLimit*>[]>(mapping.limits().size())) {
+  published_ = {pointers_.get(), mapping.limits().size()};
 }
 
 LimitRegistry::~LimitRegistry() = default;
@@ -142,7 +142,7 @@ const StoredLimit* LimitRegistry::adopt(LimitNumber number) const {
   retire(number);
   checksums_[number] = checksum_in(record);
   owned_[number] = std::make_unique<const StoredLimit>(*std::move(limit));
-  published_[number].store(owned_[number].get(), std::memory_order_release);
+  pointers_[number].store(owned_[number].get(), std::memory_order_release);
   return owned_[number].get();
 }
 
@@ -152,7 +152,7 @@ bool LimitRegistry::is_stale(LimitNumber number) const noexcept {
 }
 
 void LimitRegistry::retire(LimitNumber number) const {
-  published_[number].store(nullptr, std::memory_order_release);
+  pointers_[number].store(nullptr, std::memory_order_release);
   if (owned_[number]) retired_.push_back(std::move(owned_[number]));
 }
 

@@ -80,7 +80,7 @@ class LimitRegistry final : public LimitSource {
   std::unordered_map<std::string, LimitNumber> numbers_;             // by the record's bytes
   std::vector<std::uint32_t> users_;
 
-  std::unique_ptr<std::atomic<const StoredLimit*>[]> published_;
+  std::unique_ptr<std::atomic<const StoredLimit*>[]> pointers_;
 };
 
 }  // namespace sluice::store

@@ -118,7 +118,7 @@ TEST(LimitRegistry, ClearsTheSlotsOfANumberBeforeGivingItAway) {
   const auto slots_of = [&mapping](LimitNumber number) {
     return std::ranges::count_if(mapping.table().slots, [number](Pair& slot) {
       const std::uint64_t key = load16(&slot).key;
-      return key != 0 && key % kLimitNumbers == number;
+      return key != 0 && Table::limit_number(key) == number;
     });
   };
   const std::vector<LimitNumber> numbers = use_all(*store, 0s);

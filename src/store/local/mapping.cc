@@ -440,10 +440,6 @@ void Mapping::raise_all_epochs() noexcept {
 
 // ---- time -------------------------------------------------------------------------------------
 
-Now Mapping::stored(Now now) const noexcept {
-  return {.mono = now.mono + shift_, .wall_offset = now.wall_offset - shift_};
-}
-
 // Within one boot the monotonic clock goes on by itself. After another boot stored time goes on
 // from where it was last seen, by as much as the wall clock has; a wall clock that went back adds
 // nothing.

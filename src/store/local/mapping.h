@@ -90,7 +90,9 @@ class Mapping {
   [[nodiscard]] DigestSecret secret() const noexcept;
 
   // Stored time; see above.
-  [[nodiscard]] Now stored(Now now) const noexcept;
+  [[nodiscard]] Now stored(Now now) const noexcept {
+    return {.mono = now.mono + shift_, .wall_offset = now.wall_offset - shift_};
+  }
   void remember_time(Now now) noexcept;  // for the next boot
 
   [[nodiscard]] Participant self() const noexcept { return self_; }

@@ -419,7 +419,7 @@ Parsed<StoredLimit> StoredLimit::from(const Limit& limit) {
             std::is_same_v<Kind, core::IntervalLimit> || std::is_same_v<Kind, core::WindowLimit> ||
             std::is_same_v<Kind, core::CounterLimit> || std::is_same_v<Kind, core::BucketsLimit>;
         if constexpr (std::is_same_v<Kind, core::GcraLimit>) {
-          stored.drain_ = core::gcra_wait(of, of.meter.capacity + of.meter.queue);
+          stored.drain_ = core::gcra_wait(of, of.meter.full);
         } else if constexpr (std::is_same_v<Kind, core::IntervalLimit>) {
           stored.drain_ = of.period * (ceil_div(of.meter.capacity, of.amount) + 1);
         } else if constexpr (std::is_same_v<Kind, core::WindowLimit>) {
@@ -434,23 +434,24 @@ Parsed<StoredLimit> StoredLimit::from(const Limit& limit) {
   return stored;
 }
 
-bool StoredLimit::step_other(std::uint64_t& word, Now now, Cost cost, Decision& decision,
-                             Receipt& receipt) const noexcept {
+Stepped StoredLimit::step_other(std::uint64_t& word, Now now, Cost cost, Decision& decision,
+                                Receipt& receipt) const noexcept {
   return std::visit(
       [&]<class Kind>(const Kind& of) noexcept {
         if constexpr (kIsLarge<Kind>) {
-          return false;
+          return Stepped::not_at_all;
         } else {
           const auto state = Codec<Kind>::from_word(of, layout_, word, now);
           const auto step = core::step(of, state, now, cost);
+          std::uint64_t after = word;
           if (!(step.state == state)) {
-            const std::optional<std::uint64_t> after = Codec<Kind>::to_word(layout_, step.state);
-            if (!after) return false;
-            word = *after;
+            const std::optional<std::uint64_t> packed = Codec<Kind>::to_word(layout_, step.state);
+            if (!packed) return Stepped::not_at_all;
+            after = *packed;
           }
           decision = step.decision;
           receipt = step.receipt;
-          return true;
+          return written(word, after);
         }
       },
       compiled_);

@@ -26,6 +26,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <variant>
 
 namespace sluice::store {
@@ -72,6 +73,9 @@ struct Operation {
   Receipt receipt;  // refund, renew
 };
 
+// What a step did to a word. Not at all: the state needs apply().
+enum class Stepped : std::uint8_t { not_at_all, unchanged, changed };
+
 class StoredLimit {
  public:
   [[nodiscard]] static Parsed<StoredLimit> from(const Limit& limit);
@@ -90,36 +94,33 @@ class StoredLimit {
     return gcra != nullptr ? core::gcra_ticks(*gcra, now.mono) : 0;
   }
 
-  // The common case, decided without a buffer: the word becomes the new one. False, and nothing
-  // changed, when the state needs apply().
-  [[nodiscard]] bool step(std::uint64_t& word, Now now, Cost cost, Decision& decision,
-                          Receipt& receipt) const noexcept {
+  // The common case, decided without a buffer: the word becomes the new one.
+  [[nodiscard]] Stepped step(std::uint64_t& word, Now now, Cost cost, Decision& decision,
+                             Receipt& receipt) const noexcept {
     const auto* gcra = std::get_if<core::GcraLimit>(&compiled_);
     if (gcra == nullptr) [[unlikely]]
       return step_other(word, now, cost, decision, receipt);
     const core::MeterStep step =
         core::meter_step(gcra->meter, {.tat = word}, core::gcra_ticks(*gcra, now.mono), cost);
     if (step.state.refunded != 0) [[unlikely]]
-      return false;
-    word = step.state.tat;
+      return Stepped::not_at_all;
     core::gcra_describe(*gcra, step, decision);
     receipt.mark = step.receipt.mark;
     receipt.cost = step.receipt.cost;
     receipt.edition = 0;
-    return true;
+    return written(word, step.state.tat);
   }
-  // The same for those who only want to know whether; buckets alone.
-  [[nodiscard]] bool admit(std::uint64_t& word, Now now, Cost cost, bool& admitted) const noexcept {
+  // The same for those who only want to know whether; buckets alone. Changed: it was admitted.
+  [[nodiscard]] Stepped admit(std::uint64_t& word, Now now, Cost cost) const noexcept {
     const auto* gcra = std::get_if<core::GcraLimit>(&compiled_);
     if (gcra == nullptr) [[unlikely]]
-      return false;
-    const core::MeterStep step =
-        core::meter_step(gcra->meter, {.tat = word}, core::gcra_ticks(*gcra, now.mono), cost);
-    if (step.state.refunded != 0) [[unlikely]]
-      return false;
-    word = step.state.tat;
-    admitted = step.verdict == Verdict::allowed;
-    return true;
+      return Stepped::not_at_all;
+    switch (core::meter_glance(gcra->meter, word, core::gcra_ticks(*gcra, now.mono), cost)) {
+      case core::Glance::admitted: return Stepped::changed;
+      case core::Glance::refused: return Stepped::unchanged;
+      case core::Glance::unclear: break;
+    }
+    return Stepped::not_at_all;
   }
 
   [[nodiscard]] bool expired(std::uint64_t word, Now now) const noexcept;
@@ -152,8 +153,11 @@ class StoredLimit {
   template <class Kind>
   friend struct Codec;
 
-  [[nodiscard]] bool step_other(std::uint64_t& word, Now now, Cost cost, Decision& decision,
-                                Receipt& receipt) const noexcept;
+  [[nodiscard]] Stepped step_other(std::uint64_t& word, Now now, Cost cost, Decision& decision,
+                                   Receipt& receipt) const noexcept;
+  [[nodiscard]] static Stepped written(std::uint64_t& word, std::uint64_t after) noexcept {
+    return std::exchange(word, after) != after ? Stepped::changed : Stepped::unchanged;
+  }
   [[nodiscard]] static Layout layout_of(const core::CompiledLimit& limit) noexcept;
 
   Limit limit_;

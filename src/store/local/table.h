@@ -1,13 +1,13 @@
 // The counter table: every key in debt has a 16-byte slot, and a decision is one exchange of it.
 //
 // Layout. An array of groups of 128 bytes, two cache lines of four slots. The first half of a key's
-// digest picks a group (its upper bits), the line in it to look at first, and three more groups for
-// when earlier ones are full; the lower bits are the fingerprint. A slot is a key word and a state
-// word (store/local/stored_limit.h):
+// digest picks a line (its upper bits), and three more groups for when that one's is full; the
+// lower bits are the fingerprint. A slot is a key word and a state word
+// (store/local/stored_limit.h):
 //
-//     key word   36 bits of fingerprint | 2 of choice | wide | tentative | 24 of limit number
+//     key word   36 bits of fingerprint | 2 of choice | wide | tentative | 24 of limit number + 1
 //
-// A fingerprint of 0 marks an empty slot. `choice` says which of the key's groups this is; from it
+// A key word of 0 marks an empty slot. `choice` says which of the key's groups this is; from it
 // and the fingerprint the others follow. `wide` says that the state word is the handle of a block
 // (store/local/block_pool.h). Lookups go on to the next group only if the group's byte in `passed`
 // says that some key had to. The bytes are raised before a slot is placed beyond a group and
@@ -65,7 +65,7 @@
 namespace sluice::store {
 
 using LimitNumber = std::uint32_t;
-inline constexpr LimitNumber kLimitNumbers = 1U << 24U;
+inline constexpr LimitNumber kLimitNumbers = (1U << 24U) - 1;
 
 // One limit for one request.
 struct Check {
@@ -100,24 +100,29 @@ struct TableCounters {
 // nobody defined.
 class LimitSource {
  public:
+  using Published = std::atomic<const StoredLimit*>;
+
   LimitSource() = default;
   LimitSource(const LimitSource&) = delete;
   LimitSource& operator=(const LimitSource&) = delete;
   virtual ~LimitSource() = default;
 
   [[nodiscard]] const StoredLimit* find(LimitNumber number) const noexcept {
-    if (number < fast_.size()) [[likely]] {
-      const StoredLimit* const limit = fast_[number].load(std::memory_order_acquire);
+    if (number < published_.size()) [[likely]] {
+      const StoredLimit* const limit = published_[number].load(std::memory_order_acquire);
       if (limit != nullptr) [[likely]]
         return limit;
     }
     return find_slow(number);
   }
 
+  // By number, for all numbers that the source gave away; null for some that find() knows.
+  [[nodiscard]] const Published* published() const noexcept { return published_.data(); }
+
  protected:
   [[nodiscard]] virtual const StoredLimit* find_slow(LimitNumber number) const noexcept = 0;
 
-  std::span<const std::atomic<const StoredLimit*>> fast_;
+  std::span<const Published> published_;
 };
 
 // Where loads and exchanges happen, so that a test can stop a thread at each of them.
@@ -128,6 +133,12 @@ struct DirectAccess {
   }
   [[nodiscard]] static std::uint64_t load_key(Pair* at) noexcept {
     return std::atomic_ref{at->key}.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] static Pair* with_key(Pair* at, std::uint64_t key, Pair* otherwise) noexcept {
+    return if_key(at, key, otherwise);
+  }
+  [[nodiscard]] static std::uint64_t load_state(Pair* at) noexcept {
+    return std::atomic_ref{at->state}.load(std::memory_order_relaxed);
   }
 };
 
@@ -152,7 +163,12 @@ class BasicTable {
 
   BasicTable(Memory memory, const LimitSource& limits, BlockPool& blocks,
              std::uint64_t tickets) noexcept
-      : memory_(memory), limits_(limits), blocks_(blocks), ticket_(tickets) {}
+      : memory_(memory),
+        lines_(memory.slots.size() / kSlotsPerLine),
+        known_limits_(limits.published()),
+        limits_(limits),
+        blocks_(blocks),
+        ticket_(tickets) {}
 
   [[nodiscard]] Answer decide(const Check& check, Now now) noexcept;
   void decide(const Check& check, Now now, Answer& answer) noexcept;
@@ -178,8 +194,12 @@ class BasicTable {
 
   // Inlined, or GCC finds that it does nothing and leaves it out.
   [[gnu::always_inline]] void prefetch(const Digest& key) const noexcept {
-    const Places places = places_of(key);
-    __builtin_prefetch(places.at(0), 1);
+    __builtin_prefetch(memory_.slots.data() + line_of(key) * kSlotsPerLine, 1);
+  }
+  [[gnu::always_inline]] void prefetch_group(const Digest& key) const noexcept {
+    const std::size_t line = line_of(key);
+    __builtin_prefetch(memory_.slots.data() + line * kSlotsPerLine, 1);
+    __builtin_prefetch(memory_.slots.data() + (line ^ 1U) * kSlotsPerLine, 1);
   }
 
   // ---- for operators --------------------------------------------------------------------------
@@ -190,6 +210,9 @@ class BasicTable {
     Decision decision;  // of a request of cost 0
   };
   [[nodiscard]] static std::uint64_t fingerprint_of(const Digest& key) noexcept;
+  [[nodiscard]] static LimitNumber limit_number(std::uint64_t key_word) noexcept {
+    return static_cast<LimitNumber>((key_word & kLimitMask) - 1);
+  }
   [[nodiscard]] std::optional<Entry> read(const Digest& key, Now now) noexcept;
   [[nodiscard]] std::optional<Entry> read_slot(std::size_t slot, Now now) noexcept;
   bool forget(const Digest& key) noexcept;  // whether it was there
@@ -217,11 +240,13 @@ class BasicTable {
 
  private:
   static constexpr std::uint64_t kLimitMask = (std::uint64_t{1} << 24U) - 1;
+  [[nodiscard]] static std::uint64_t limit_bits(LimitNumber number) noexcept { return number + 1; }
   static constexpr std::uint64_t kTentative = std::uint64_t{1} << 24U;
   static constexpr std::uint64_t kWide = std::uint64_t{1} << 25U;
   static constexpr unsigned kChoiceShift = 26;
   static constexpr std::uint64_t kChoiceMask = std::uint64_t{3} << kChoiceShift;
   static constexpr std::uint64_t kTagMask = ~((std::uint64_t{1} << 28U) - 1);
+  [[nodiscard]] static std::uint64_t tag_of(const Digest& key) noexcept { return key.low << 28U; }
 
   // What one request proves at most; keys that owe this much are not evicted for a newcomer.
   static constexpr std::uint64_t kNewcomerShare = Debt::kWhole / 2;
@@ -261,6 +286,7 @@ class BasicTable {
   };
 
   [[nodiscard]] std::size_t groups() const noexcept { return memory_.passed.size(); }
+  [[nodiscard]] std::size_t line_of(const Digest& key) const noexcept;
   [[nodiscard]] Places places_of(const Digest& key) const noexcept;
   [[nodiscard]] std::uint32_t number_of(const Pair* at) const noexcept {
     return static_cast<std::uint32_t>(at - memory_.slots.data());
@@ -280,12 +306,24 @@ class BasicTable {
   };
   [[nodiscard]] static unsigned matches_in(Pair* line, std::uint64_t mask,
                                            std::uint64_t bits) noexcept;
+  [[nodiscard]] static Pair* find_word(Pair* line, std::uint64_t key) noexcept;
   [[nodiscard]] bool find_in(const Places& places, std::size_t choice, Found& found) noexcept;
   [[nodiscard]] Found find(const Places& places) noexcept;
   [[nodiscard]] Found find_confirmed(const Places& places, Now now) noexcept;
 
-  template <class Step>
-  [[nodiscard]] bool update_at_once(const Check& check, Step&& step) noexcept;
+  // An exchange of one word for another. Without initial values: it would take time to write them.
+  struct Prepared {
+    Pair* at;
+    std::uint64_t key;
+    std::uint64_t before;
+    std::uint64_t after;
+  };
+  template <class StepWord>
+  [[nodiscard]] Stepped prepare(const Check& check, StepWord&& step, Prepared& prepared) noexcept;
+  [[nodiscard]] bool carry_out(const Prepared& prepared) noexcept;
+  template <class StepWord>
+  [[nodiscard]] bool update_at_once(const Check& check, StepWord&& step) noexcept;
+  [[nodiscard, gnu::cold, gnu::noinline]] bool admits_slowly(Check check, Now now) noexcept;
 
   // Answers come by reference: copying them costs more than making them.
   void operate(const Check& check, const Operation& operation, Now now, Answer& answer) noexcept;
@@ -300,7 +338,7 @@ class BasicTable {
   [[nodiscard]] Charge redeem(const Check& check, const Charge& charge, Operation operation,
                               Now now) noexcept;
   void carry_over(Pair written, const Check& check, StateBuffer& state, Now now) noexcept;
-  [[nodiscard]] Answer would_answer(const Found& found, const Check& check, Now now) noexcept;
+  [[nodiscard]] Answer would_answer(const Check& check, Now now) noexcept;
   [[nodiscard]] Answer peek(Check check, Now now) noexcept;
   void settle_refusal(std::span<const Check> checks, std::span<Answer> answers, Now now) noexcept;
 
@@ -330,13 +368,15 @@ class BasicTable {
 
   [[nodiscard]] bool exchange(Pair* at, Pair expected, Pair desired) noexcept;
   [[nodiscard]] const StoredLimit* limit_of(Pair pair) const noexcept {
-    return limits_.find(static_cast<LimitNumber>(pair.key & kLimitMask));
+    return limits_.find(limit_number(pair.key));
   }
   static void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) noexcept {
     counter.fetch_add(by, std::memory_order_relaxed);
   }
 
   Memory memory_;
+  std::size_t lines_;
+  const LimitSource::Published* known_limits_;
   const LimitSource& limits_;
   BlockPool& blocks_;
 

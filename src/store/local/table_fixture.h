@@ -27,6 +27,9 @@ class FixedLimits final : public LimitSource {
       if (!stored) throw std::runtime_error{stored.error().text()};
       limits_.push_back(*std::move(stored));
     }
+    pointers_ = std::vector<Published>(limits_.size());
+    for (std::size_t i = 0; i < limits_.size(); ++i) pointers_[i] = &limits_[i];
+    published_ = pointers_;
   }
 
  protected:
@@ -36,6 +39,7 @@ class FixedLimits final : public LimitSource {
 
  private:
   std::vector<StoredLimit> limits_;
+  std::vector<Published> pointers_;
 };
 
 // Memory as a mapping would provide it: zeros, aligned to what the table asks for.

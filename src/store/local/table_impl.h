@@ -20,18 +20,23 @@ inline thread_local StateBuffer t_state;
 
 template <class Access>
 std::uint64_t BasicTable<Access>::fingerprint_of(const Digest& key) noexcept {
-  const std::uint64_t fingerprint = key.low & (kTagMask >> 28U);
-  return fingerprint != 0 ? fingerprint : kTagMask >> 28U;  // 0 would be an empty slot
+  return tag_of(key) >> 28U;
+}
+
+// Of all lines: where the key is looked for first.
+template <class Access>
+std::size_t BasicTable<Access>::line_of(const Digest& key) const noexcept {
+  return static_cast<std::size_t>(Uint128{key.low} * lines_ >> 64U);
 }
 
 template <class Access>
 typename BasicTable<Access>::Places BasicTable<Access>::places_of(
     const Digest& key) const noexcept {
-  const std::uint64_t tag = fingerprint_of(key) << 28U;
+  const std::size_t line = line_of(key);
   return {.slots = memory_.slots.data(),
-          .tag = tag,
-          .line = (key.low >> 36U & 1U) * kSlotsPerLine,
-          .home = static_cast<std::size_t>(Uint128{key.low} * groups() >> 64U),
+          .tag = tag_of(key),
+          .line = line % 2 * kSlotsPerLine,
+          .home = line / 2,
           .groups = groups()};
 }
 
@@ -122,6 +127,19 @@ template <class Access>
     matches |= static_cast<unsigned>((Access::load_key(line + i) & mask) == bits) << i;
   }
   return matches;
+}
+
+// The slot of a line with this key word, or null. All four are compared, without a branch: which
+// one it is cannot be predicted.
+template <class Access>
+[[gnu::always_inline]] inline Pair* BasicTable<Access>::find_word(Pair* line,
+                                                                  std::uint64_t key) noexcept {
+  Pair* found = nullptr;
+#pragma GCC unroll 4
+  for (unsigned i = 0; i < kSlotsPerLine; ++i) {
+    found = Access::with_key(line + i, key, found);
+  }
+  return found;
 }
 
 // By reference, so that all of it stays in registers.
@@ -218,26 +236,56 @@ void BasicTable<Access>::operate(const Check& check, const Operation& operation,
   }
 }
 
-// Nearly all decisions: the key is in its first group, under the same limit, in a word, and nobody
-// interferes. Then the whole key word is known, and one comparison finds it. `step(limit, word)`
-// changes the word and says whether it could. False: nothing was done.
+// Nearly all decisions: the key is in its first group, under the same limit, in a word. Then the
+// whole key word is known, and one comparison finds it. `step(limit, word)` changes the word; what
+// is to be exchanged for that goes to `prepared`.
+//
+// Every instruction counts here. While it waits for the slot's memory, the processor runs ahead,
+// into the next decision, until some 200 instructions are waiting; if the next slot is asked for
+// within them, two waits become one. Therefore no calls, no second look at what the exchange
+// verifies anyway, and no branches that cannot be predicted.
 template <class Access>
-template <class Step>
+template <class StepWord>
+[[gnu::always_inline]] inline Stepped BasicTable<Access>::prepare(const Check& check,
+                                                                  StepWord&& step,
+                                                                  Prepared& prepared) noexcept {
+  const StoredLimit* const limit = known_limits_[check.limit].load(std::memory_order_acquire);
+  if (limit == nullptr) [[unlikely]]
+    return Stepped::not_at_all;
+  const std::uint64_t key = tag_of(check.key) | limit_bits(check.limit);
+  const std::size_t line = line_of(check.key);
+  Pair* at = find_word(memory_.slots.data() + line * kSlotsPerLine, key);
+  if (at == nullptr) at = find_word(memory_.slots.data() + (line ^ 1U) * kSlotsPerLine, key);
+  if (at == nullptr) [[unlikely]]
+    return Stepped::not_at_all;
+  prepared.at = at;
+  prepared.key = key;
+  prepared.before = Access::load_state(at);
+  prepared.after = prepared.before;
+  const Stepped stepped = step(*limit, prepared.after);
+  if (stepped != Stepped::unchanged) return stepped;
+  // Whoever exchanges nothing has to make sure that this was the state of that key.
+  const bool same = Access::load(at) == Pair{.key = key, .state = prepared.before};
+  return same ? Stepped::unchanged : Stepped::not_at_all;
+}
+
+template <class Access>
+[[gnu::always_inline]] inline bool BasicTable<Access>::carry_out(
+    const Prepared& prepared) noexcept {
+  return exchange(prepared.at, {.key = prepared.key, .state = prepared.before},
+                  {.key = prepared.key, .state = prepared.after});
+}
+
+// False: nothing was done, it is an unusual decision, or somebody interfered.
+template <class Access>
+template <class StepWord>
 [[gnu::always_inline]] inline bool BasicTable<Access>::update_at_once(const Check& check,
-                                                                      Step&& step) noexcept {
-  const Places places = places_of(check.key);
-  const StoredLimit& limit = *limits_.find(check.limit);
-  const std::uint64_t key = places.tag | check.limit;
-  for (std::size_t line = 0; line < kSlotsPerGroup; line += kSlotsPerLine) {
-    Pair* const slots = places.slots + places.home * kSlotsPerGroup + (line ^ places.line);
-    const unsigned matches = matches_in(slots, ~std::uint64_t{0}, key);
-    if (matches == 0) continue;
-    Pair* const at = slots + std::countr_zero(matches);
-    const Pair before = Access::load(at);
-    std::uint64_t word = before.state;
-    if (before.key != key || !step(limit, word)) return false;
-    if (word == before.state) return true;  // a peek or a refusal
-    return exchange(at, before, {.key = key, .state = word});
+                                                                      StepWord&& step) noexcept {
+  Prepared prepared;
+  switch (prepare(check, step, prepared)) {
+    case Stepped::changed: return carry_out(prepared);
+    case Stepped::unchanged: return true;
+    case Stepped::not_at_all: break;
   }
   return false;
 }
@@ -253,17 +301,28 @@ void BasicTable<Access>::decide(const Check& check, Now now, Answer& answer) noe
   operate(check, {.action = Action::decide, .cost = check.cost, .receipt = {}}, now, answer);
 }
 
-// Whoever only wants to know yes or no does not wait for the rest: without it so little depends on
-// the slot's memory that the processor goes on to the next key meanwhile.
 template <class Access>
 [[gnu::always_inline]] inline bool BasicTable<Access>::admits(const Check& check,
                                                               Now now) noexcept {
   bool admitted = false;
   const bool done = update_at_once(check, [&](const StoredLimit& limit, std::uint64_t& word) {
-    return limit.admit(word, now, check.cost, admitted);
+    const Stepped stepped = limit.admit(word, now, check.cost);
+    admitted = stepped == Stepped::changed;
+    return stepped;
   });
   if (done) [[likely]]
     return admitted;
+  // Field by field, and by value, so that the caller need not have the check in memory.
+  return admits_slowly({.key = {.low = check.key.low},
+                        .limit = check.limit,
+                        .cost = check.cost,
+                        .change = check.change,
+                        .no_room = check.no_room},
+                       now);
+}
+
+template <class Access>
+bool BasicTable<Access>::admits_slowly(Check check, Now now) noexcept {
   return decide(check, now).decision.allowed();
 }
 
@@ -303,7 +362,7 @@ bool BasicTable<Access>::try_update_slowly(const Found& found, const Check& chec
   // Refunds and renewals go to the limit that the state belongs to, charges bring their own.
   const StoredLimit* writer = limit_of(found.pair);
   const bool refunds = operation.action == Action::refund || operation.action == Action::renew;
-  LimitNumber number = static_cast<LimitNumber>(found.pair.key & kLimitMask);
+  LimitNumber number = limit_number(found.pair.key);
   if (!refunds && number != check.limit) {
     carry_over(found.pair, check, state, now);
     writer = limits_.find(check.limit);
@@ -317,7 +376,7 @@ bool BasicTable<Access>::try_update_slowly(const Found& found, const Check& chec
             .charge = {.limit = number, .receipt = applied.outcome.receipt}};
   if (!applied.changed) return true;
   const Debt debt = writer->debt(state, now);
-  const std::uint64_t key = (found.pair.key & ~(kLimitMask | kWide)) | number;
+  const std::uint64_t key = (found.pair.key & ~(kLimitMask | kWide)) | limit_bits(number);
   const Published published = publish(found.at, found.pair, key, state, *writer, debt, now);
   if (published == Published::no_room && refunds) {
     answer = {};  // lost: what was used stays used, and nobody was admitted
@@ -405,7 +464,7 @@ typename BasicTable<Access>::Target BasicTable<Access>::choose_target(const Plac
   for (std::size_t place = 0; place < kPlaces; ++place) {
     Pair* const at = places.at(place);
     const Pair pair = Access::load(at);
-    if ((pair.key & kTagMask) == 0 || expired(pair, now)) {
+    if (pair.key == 0 || expired(pair, now)) {
       return {.at = at, .place = place, .found = pair};
     }
   }
@@ -450,7 +509,7 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
 
   const std::size_t choice = target.place / kSlotsPerGroup;
   const std::uint64_t key =
-      places.tag | std::uint64_t{choice} << kChoiceShift | std::uint64_t{check.limit};
+      places.tag | std::uint64_t{choice} << kChoiceShift | limit_bits(check.limit);
   const Pair tentative{.key = key | kTentative,
                        .state = ticket_.fetch_add(1, std::memory_order_relaxed)};
   raise_passed(places, choice);
@@ -553,41 +612,24 @@ void BasicTable<Access>::decide_batch(std::span<const Check> checks, Now now,
 template <class Access>
 bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
                                     std::span<Answer> answers) noexcept {
-  for (const Check& check : checks) prefetch(check.key);
+  for (const Check& check : checks) prefetch_group(check.key);
 
   // Look. What is in a word already is prepared, so that charging it is one exchange.
-  struct Prepared {  // not Pairs, which would all be made zero first
-    Pair* at;
-    std::uint64_t key;
-    std::uint64_t before;
-    std::uint64_t after;
-  };
   std::array<Prepared, kChecksMax> prepared;
   bool admitted = true;
   for (std::size_t i = 0; i < checks.size(); ++i) {
     const Check& check = checks[i];
-    prepared[i].at = nullptr;
-    const Places places = places_of(check.key);
-    Found found;
-    if (!find_in(places, 0, found) || (found.pair.key & kTentative) != 0) {
-      found = find_confirmed(places, now);
+    Answer& answer = answers[i];
+    const auto step = [&](const StoredLimit& limit, std::uint64_t& word) {
+      return limit.step(word, now, check.cost, answer.decision, answer.charge.receipt);
+    };
+    const Stepped stepped = prepare(check, step, prepared[i]);
+    answer.charge.limit = check.limit;
+    if (stepped != Stepped::changed) [[unlikely]] {
+      prepared[i].at = nullptr;
+      if (stepped == Stepped::not_at_all) answer = would_answer(check, now);
     }
-    const StoredLimit& limit = *limits_.find(check.limit);
-    if (found.at == nullptr || (found.pair.key & (kLimitMask | kWide)) == check.limit) {
-      std::uint64_t word = found.at != nullptr ? found.pair.state : limit.idle(now);
-      Answer& answer = answers[i];
-      if (limit.step(word, now, check.cost, answer.decision, answer.charge.receipt)) {
-        answer.charge.limit = check.limit;
-        if (found.at != nullptr) {
-          prepared[i] = {
-              .at = found.at, .key = found.pair.key, .before = found.pair.state, .after = word};
-        }
-        admitted &= answer.decision.allowed();
-        continue;
-      }
-    }
-    answers[i] = would_answer(found, check, now);
-    admitted &= answers[i].decision.allowed();
+    admitted &= answer.decision.allowed();
   }
   if (!admitted) {
     settle_refusal(checks, answers, now);
@@ -596,11 +638,7 @@ bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
 
   // Charge; if one refuses after all, take back what was charged before it.
   for (std::size_t i = 0; i < checks.size(); ++i) {
-    const Prepared& ready = prepared[i];
-    const bool charged =
-        ready.at != nullptr && exchange(ready.at, {.key = ready.key, .state = ready.before},
-                                        {.key = ready.key, .state = ready.after});
-    if (charged) continue;
+    if (prepared[i].at != nullptr && carry_out(prepared[i])) continue;
     if (checks[i].cost == 0) continue;
     answers[i] = decide(checks[i], now);
     if (answers[i].decision.allowed()) continue;
@@ -616,17 +654,17 @@ bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
 
 // The answer to a check, without charging it.
 template <class Access>
-Answer BasicTable<Access>::would_answer(const Found& found, const Check& check, Now now) noexcept {
+Answer BasicTable<Access>::would_answer(const Check& check, Now now) noexcept {
   StateBuffer& state = t_state;
   const StoredLimit& limit = *limits_.find(check.limit);
-  Found at = found;
-  while (at.at != nullptr && !load_state(at, state)) {
-    at = find_confirmed(places_of(check.key), now);
-  }
-  if (at.at == nullptr) {
+  Found found;
+  do {
+    found = find_confirmed(places_of(check.key), now);
+  } while (found.at != nullptr && !load_state(found, state));
+  if (found.at == nullptr) {
     state.set(limit.idle(now));
-  } else if ((at.pair.key & kLimitMask) != check.limit) {
-    carry_over(at.pair, check, state, now);
+  } else if (limit_number(found.pair.key) != check.limit) {
+    carry_over(found.pair, check, state, now);
   }
   const Operation operation{.action = Action::decide, .cost = check.cost, .receipt = {}};
   return {.decision = limit.apply(operation, state, now).outcome.decision, .charge = {}};
@@ -673,13 +711,13 @@ std::optional<typename BasicTable<Access>::Entry> BasicTable<Access>::read_slot(
   while (true) {
     Found found{.at = &memory_.slots[slot]};
     found.pair = Access::load(found.at);
-    if ((found.pair.key & kTagMask) == 0 || (found.pair.key & kTentative) != 0) return std::nullopt;
+    if (found.pair.key == 0 || (found.pair.key & kTentative) != 0) return std::nullopt;
     const StoredLimit* const limit = limit_of(found.pair);
     if (limit == nullptr || expired(found.pair, now)) return std::nullopt;
     if (!load_state(found, t_state)) continue;
     const Operation peek{.action = Action::decide, .cost = 0, .receipt = {}};
     return Entry{.fingerprint = found.pair.key >> 28U,
-                 .limit = static_cast<LimitNumber>(found.pair.key & kLimitMask),
+                 .limit = limit_number(found.pair.key),
                  .decision = limit->apply(peek, t_state, now).outcome.decision};
   }
 }
@@ -703,8 +741,8 @@ std::size_t BasicTable<Access>::sweep(std::size_t first, std::size_t last, Now n
   for (std::size_t i = first; i < std::min(last, memory_.slots.size()); ++i) {
     Pair* const at = &memory_.slots[i];
     const Pair pair = Access::load(at);
-    if ((pair.key & kTagMask) == 0) continue;
-    const auto limit = static_cast<LimitNumber>(pair.key & kLimitMask);
+    if (pair.key == 0) continue;
+    const auto limit = limit_number(pair.key);
     if (drop(limit) || expired(pair, now))
       (void)clear(at, pair);
     else
@@ -719,7 +757,7 @@ void BasicTable<Access>::recount_passed() noexcept {
   for (std::size_t i = 0; i < memory_.slots.size(); ++i) {
     const Pair pair = Access::load(&memory_.slots[i]);
     const std::size_t choice = (pair.key & kChoiceMask) >> kChoiceShift;
-    if ((pair.key & kTagMask) != 0 && choice > 0) raise_passed(places_from(i, pair.key), choice);
+    if (pair.key != 0 && choice > 0) raise_passed(places_from(i, pair.key), choice);
   }
 }
 
