@@ -1,0 +1,44 @@
+// One request, as a front end saw it.
+//
+// Everything here is a view into the front end's buffer and says what was sent, not what it means:
+// who is asking, and which path that is, the engine finds out. The clock is read once, by the front
+// end, and goes beside the request.
+#pragma once
+
+#include <sluice/address.h>
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace sluice {
+
+struct HeaderView {
+  std::string_view name;  // in any case
+  std::string_view value;
+};
+
+// Envoy's words for who is asking: ("remote_address", "1.2.3.4").
+struct DescriptorEntry {
+  std::string_view key;
+  std::string_view value;
+};
+
+struct RequestView {
+  std::string_view method;  // GET
+  std::string_view host;    // Host or :authority, with the port if one was sent
+  std::string_view target;  // path and query, not decoded: /v1/users?limit=3
+  std::span<const HeaderView> headers;
+  IpAddress peer;                // at the other end of the socket
+  std::string_view tls_subject;  // of the client's certificate, if one was verified
+  std::string_view domain;       // empty: the default one
+  std::span<const DescriptorEntry> descriptor;
+
+  // The first header of that name, which is given in lower case.
+  [[nodiscard]] std::optional<std::string_view> header(std::string_view lower_name) const noexcept;
+};
+
+// Whether two texts are equal but for the case of ASCII letters.
+[[nodiscard]] bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept;
+
+}  // namespace sluice
