@@ -42,7 +42,8 @@ const std::map<std::string, Row>& table() {
       {"base", {{std::string{kPublic}}, kAlgorithms}},
       {"core", {{"base", "include/sluice/core"}}},
       {"metrics", {{"base"}, kAlgorithms}},
-      {"identity", {{"base"}, kAlgorithms}},
+      {"config", {{"base"}, kAlgorithms}},
+      {"identity", {{"config"}, kAlgorithms}},
       {"net", {{"base", "metrics"}, kAlgorithms}},
       {"rules", {{"core", "identity"}}},
       {"rules/source", {{"rules", "net", "metrics"}}},
@@ -71,8 +72,14 @@ const Folders& unrestricted() {
 // A third-party library appears in as few folders as possible. Those not listed are free to use.
 const std::map<std::string, Folders>& confined() {
   static const std::map<std::string, Folders> kConfined{
-      {"CLI/", {"cli"}},     {"date/", {"base", "core"}},     {"libpq-fe.h", {"rules/source"}},
-      {"nghttp2/", {"net"}}, {"sqlite3.h", {"rules/source"}},
+      {"CLI/", {"cli"}},
+      {"date/", {"base", "core"}},
+      {"libpq-fe.h", {"rules/source"}},
+      {"maxminddb.h", {"identity"}},
+      {"nghttp2/", {"net"}},
+      {"re2/", {"rules"}},
+      {"sqlite3.h", {"rules/source"}},
+      {"yaml-cpp/", {"config"}},
   };
   return kConfined;
 }

@@ -1,0 +1,52 @@
+// Who is asking, as far as it is known and proven.
+//
+// Views into the request's buffer, into the immutable data of an Identifier, and into the verdict
+// cache of the worker that asked. All are good until that worker identifies the next request.
+#pragma once
+
+#include <sluice/address.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace sluice::identity {
+
+// Named values that somebody vouches for: the claims of a verified token, the attributes of an API
+// key. Nested names are joined by dots.
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+  virtual ~Attributes() = default;
+
+  // Empty: there is none of that name. Numbers and truth values as their text.
+  [[nodiscard]] virtual std::string_view find(std::string_view name) const noexcept = 0;
+};
+
+// How somebody who wanted to prove something fared.
+enum class Proof : std::uint8_t {
+  none,     // nothing was presented
+  good,     // a known key, a valid token, a certificate
+  unknown,  // a key that nobody issued
+  invalid,  // a token that is malformed, forged, expired or for somebody else
+  limited,  // too many failures from this address: it was not even looked at
+};
+
+struct Identity {
+  IpAddress address;         // of the client, behind proxies that are trusted
+  std::string_view user;     // empty: unknown; of a token, a key, or a certificate
+  std::string_view api_key;  // the key's public name, never the key
+  std::string_view tenant;
+  std::string_view tier;
+  std::string_view country;  // two letters; empty: unknown
+  std::uint32_t asn = 0;     // autonomous system; 0: unknown
+  Proof proof = Proof::none;
+  std::string_view why;                    // what was wrong, for people; static text
+  const Attributes* claims = nullptr;      // of a verified token
+  const Attributes* attributes = nullptr;  // of an API key
+
+  [[nodiscard]] bool authenticated() const noexcept { return proof == Proof::good; }
+};
+
+}  // namespace sluice::identity

@@ -1,0 +1,190 @@
+// A rule as an operator wrote it: parsed and checked, not compiled yet.
+//
+// Plain data, from whichever source: a YAML file, a database row, another service. Every field has
+// the default of the rule language, so that an absent key and its default are the same thing.
+#pragma once
+
+#include <sluice/address.h>
+#include <sluice/limit.h>
+#include <sluice/time.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace sluice::rules {
+
+// Where something was written, for messages. Lines and columns count from 1; 0 is unknown.
+struct Place {
+  std::string file;
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+};
+
+// ---- match ------------------------------------------------------------------------------------
+
+struct TextMatch {
+  enum class Kind : std::uint8_t { present, exact, prefix, regex };
+  Kind kind = Kind::present;
+  std::string text;
+};
+
+struct NamedMatch {
+  std::string name;  // headers in lower case
+  TextMatch value;
+};
+
+// Any one of a list, all of the lists that are not empty.
+struct Match {
+  std::vector<std::string> methods;  // upper case
+  std::vector<std::string> hosts;    // lower case, without port; *.example.com for all below it
+  std::vector<std::string> paths;    // templates: /v1/users/{id}, /static/**
+  std::vector<NamedMatch> headers;   // all of these
+  std::vector<NamedMatch> query;
+  std::vector<NamedMatch> cookies;
+  std::vector<IpRange> addresses;
+  std::vector<std::string> countries;
+  std::vector<std::uint32_t> asns;
+  std::vector<std::string> tiers;
+  std::vector<std::string> tenants;
+  std::optional<bool> authenticated;
+  std::vector<NamedMatch> descriptor;  // entries that must be there
+};
+
+// ---- per --------------------------------------------------------------------------------------
+
+// One part of what gets its own counter. The numbers go into digests of keys: they stay.
+struct Per {
+  enum class Kind : std::uint8_t {
+    user = 1,
+    api_key = 2,
+    tenant = 3,
+    ip = 4,
+    country = 5,
+    asn = 6,
+    method = 7,
+    route = 8,  // the path template that matched
+    path = 9,   // one of its parameters
+    header = 10,
+    query = 11,
+    claim = 12,
+    descriptor = 13,
+  };
+  Kind kind = Kind::ip;
+  std::string name;           // of the path parameter, header, query field, claim, entry
+  std::uint8_t v4_bits = 32;  // ip
+  std::uint8_t v6_bits = 64;
+};
+
+// When a value is absent.
+enum class Missing : std::uint8_t { ip, skip, shared, refuse };
+
+// ---- limits -----------------------------------------------------------------------------------
+
+// Where an amount comes from when it does not stand in the rule.
+struct AmountFrom {
+  enum class Kind : std::uint8_t { claim, header };
+  Kind kind = Kind::claim;
+  std::string name;
+  std::uint64_t max = 0;
+};
+
+struct RuleLimit {
+  Limit limit;
+  std::string name;                // empty: told from its numbers
+  std::optional<AmountFrom> from;  // absent, or its value is: limit.amount
+  Place place;
+};
+
+struct Tiers {
+  std::string by;  // client.tier, client.tenant, claim.NAME, header.NAME
+  std::vector<std::pair<std::string, std::vector<RuleLimit>>> values;
+};
+
+// ---- cost, count, over, block -----------------------------------------------------------------
+
+struct CostRule {
+  enum class Kind : std::uint8_t { constant, header, query, method };
+  Kind kind = Kind::constant;
+  std::uint32_t constant = 1;  // also where the named one is absent or invalid
+  std::string name;
+  std::uint32_t max = 1;  // header, query: values are clamped to 1..max
+  std::vector<std::pair<std::string, std::uint32_t>> by_method;
+};
+
+// Which responses count. Absent: every request does.
+struct Count {
+  std::vector<std::pair<std::uint16_t, std::uint16_t>> statuses;  // first to last
+  std::vector<std::uint8_t> grpc_statuses;
+  std::optional<NamedMatch> header;
+  bool after = false;  // tests whether it would fit, charges when the response is there
+};
+
+struct Over {
+  enum class Kind : std::uint8_t { reject, queue, drop, shadow };
+  Kind kind = Kind::reject;
+  std::uint16_t status = 429;
+  std::string body;  // empty: the usual problem document
+  std::vector<std::pair<std::string, std::string>> headers;
+  Nanos max_delay{0};           // queue
+  std::uint32_t waiting = 100;  // queue: at most so many held at once
+};
+
+struct Block {
+  Nanos lasts{0};
+  std::uint32_t after = 1;  // refusals
+};
+
+// How a limit is kept on many nodes; used by later stores, checked here.
+enum class Mode : std::uint8_t {
+  automatic,
+  local,
+  exact,
+  lease,
+  writeback,
+  owner,
+  broadcast,
+  gossip,
+  leader,
+  blacklist,
+};
+enum class OnFailure : std::uint8_t { share, closed, open };
+
+// ---- rule -------------------------------------------------------------------------------------
+
+struct Rule {
+  std::string name;
+  std::string domain = "default";
+  Match match;
+  std::vector<Per> per;
+  Missing missing = Missing::ip;
+  std::vector<RuleLimit> limits;
+  std::optional<Tiers> tiers;
+  CostRule cost;
+  std::optional<Count> count;
+  Over over;
+  std::optional<Block> block;
+  std::string group;
+  bool before_auth = false;
+  OnChange on_change = OnChange::keep;
+  NoRoom no_room = NoRoom::forgive;
+  bool scale = false;
+  Mode mode = Mode::automatic;
+  std::uint32_t tolerance_permille = 50;
+  OnFailure on_failure = OnFailure::share;
+  Place place;
+};
+
+// What happens to a request that no enforcing rule matches.
+enum class Unmatched : std::uint8_t { allow, reject };
+
+struct RuleList {
+  std::vector<Rule> rules;
+  Unmatched unmatched = Unmatched::allow;
+};
+
+}  // namespace sluice::rules
