@@ -193,6 +193,24 @@ TEST_F(Interleaving, RequestsUnderSeveralLimitsAreChargedInFullOrNotAtAll) {
   explore({[&] { request(0, kKey); }, [&] { request(1, kOther); }}, expect_with(1));
 }
 
+// One limit refuses at the look, then somebody makes room in it. The request stays refused, and
+// what the second look charged by then is given back.
+TEST_F(Interleaving, ARequestRefusedBySeveralLimitsMeetsARefund) {
+  (void)table().decide(check_of(kOther, kTen, 1), kNow);
+  const Charge charge = table().decide(check_of(kKey, kTen, 10), kNow).charge;
+  bool passed = false;
+  explore({[&] {
+             const std::array checks{check_of(kKey, kTen, 2), check_of(kOther, kTen, 3)};
+             std::array<Answer, 2> answers;
+             passed = table().decide_all(checks, kNow, answers);
+           },
+           [&] { table().refund(check_of(kKey, kTen, 10), charge, kNow); }},
+          [&] {
+            EXPECT_EQ(used(kKey), passed ? 2U : 0U);
+            EXPECT_EQ(used(kOther), passed ? 4U : 1U);
+          });
+}
+
 // States in blocks: all orders with up to three switches.
 TEST_F(Interleaving, OneKeyWhoseStateNeedsABlock) {
   use_blocks();
