@@ -1,6 +1,7 @@
 #include "identity/forwarded.h"
 
 #include "base/text.h"
+#include "identity/characters.h"
 #include <sluice/request.h>
 
 #include <algorithm>
@@ -10,21 +11,9 @@ namespace {
 
 constexpr std::size_t kNone = std::string_view::npos;
 
-constexpr bool is_space(char c) noexcept { return c == ' ' || c == '\t'; }
-
-constexpr bool is_letter(char c) noexcept {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 constexpr bool is_token_character(char c) noexcept {
   return is_letter(c) || is_digit(c) ||
          std::string_view{"!#$%&'*+-.^_`|~"}.find(c) != std::string_view::npos;
-}
-
-std::string_view trimmed(std::string_view text) noexcept {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 bool is_port(std::string_view digits) noexcept {
