@@ -1,0 +1,122 @@
+#include "identity/client_address.h"
+
+#include "base/text.h"
+#include "identity/forwarded.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+namespace sluice::identity {
+namespace {
+
+constexpr std::string_view kForwardedFor = "x-forwarded-for";
+constexpr std::string_view kForwarded = "forwarded";
+
+// A chain of proxies is short. The bound keeps a header full of addresses from costing much.
+constexpr unsigned kElementsMax = 64;
+
+bool is_lower_case_name(std::string_view name) noexcept {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_';
+  });
+}
+
+}  // namespace
+
+Parsed<ClientAddressFinder> ClientAddressFinder::create(const ClientAddressConfig& config) {
+  const bool reads_header =
+      config.source != AddressSource::peer && config.source != AddressSource::hops;
+  if (reads_header && config.trusted_proxies.empty()) {
+    return mistake("addresses are to come from a header, but no proxy is trusted to send it",
+                   "list your proxies under trusted_proxies, as in 10.0.0.0/8");
+  }
+  if (config.source == AddressSource::header && !is_lower_case_name(config.header)) {
+    return mistake("no header is called " + quoted(config.header),
+                   "write its name in lower case, as in x-real-ip");
+  }
+  if (config.source == AddressSource::hops && (config.hops == 0 || config.hops > kElementsMax)) {
+    return mistake("hops is " + std::to_string(config.hops),
+                   "count the trusted proxies in front, from 1 to " + std::to_string(kElementsMax));
+  }
+  ClientAddressFinder finder;
+  finder.source_ = config.source;
+  finder.trusted_ = IpRangeSet{config.trusted_proxies};
+  finder.header_ = config.header;
+  finder.hops_ = config.hops;
+  return finder;
+}
+
+template <class Walk, class Parse>
+IpAddress ClientAddressFinder::walked(const RequestView& request, std::string_view name,
+                                      Parse parse) const noexcept {
+  IpAddress nearest = request.peer;
+  unsigned elements = 0;
+  for (auto line = request.headers.rbegin(); line != request.headers.rend(); ++line) {
+    if (!equals_ignoring_case(line->name, name)) continue;
+    Walk walk{line->value};
+    while (const std::optional<std::string_view> element = walk.next()) {
+      if (++elements > kElementsMax) return nearest;
+      const std::optional<IpAddress> address = parse(*element);
+      if (!address) return nearest;
+      nearest = *address;
+      if (!trusted_.contains(nearest)) return nearest;
+    }
+  }
+  return nearest;
+}
+
+IpAddress ClientAddressFinder::counted(const RequestView& request) const noexcept {
+  unsigned elements = 0;
+  for (auto line = request.headers.rbegin(); line != request.headers.rend(); ++line) {
+    if (!equals_ignoring_case(line->name, kForwardedFor)) continue;
+    ForwardedForWalk walk{line->value};
+    while (const std::optional<std::string_view> element = walk.next()) {
+      if (++elements == hops_) return parse_forwarded_for_element(*element).value_or(request.peer);
+    }
+  }
+  return request.peer;
+}
+
+// A trusted proxy sets this header once. Where it stands twice, one of them is the client's.
+IpAddress ClientAddressFinder::named(const RequestView& request) const noexcept {
+  const HeaderView* only = nullptr;
+  for (const HeaderView& line : request.headers) {
+    if (!equals_ignoring_case(line.name, header_)) continue;
+    if (only != nullptr) return request.peer;
+    only = &line;
+  }
+  if (only == nullptr) return request.peer;
+  return parse_forwarded_for_element(only->value).value_or(request.peer);
+}
+
+bool ClientAddressFinder::has_forwarding_header(const RequestView& request) const noexcept {
+  return std::any_of(request.headers.begin(), request.headers.end(), [&](const HeaderView& line) {
+    return equals_ignoring_case(line.name, kForwardedFor) ||
+           equals_ignoring_case(line.name, kForwarded) ||
+           (!header_.empty() && equals_ignoring_case(line.name, header_));
+  });
+}
+
+ClientAddress ClientAddressFinder::find(const RequestView& request) const noexcept {
+  ClientAddress found{.address = request.peer};
+  if (!trusts(request.peer)) {
+    found.untrusted_forwarding = has_forwarding_header(request);
+    return found;
+  }
+  switch (source_) {
+    case AddressSource::peer: break;
+    case AddressSource::x_forwarded_for:
+      found.address = walked<ForwardedForWalk>(request, kForwardedFor, parse_forwarded_for_element);
+      break;
+    case AddressSource::forwarded:
+      found.address = walked<ForwardedWalk>(request, kForwarded, parse_forwarded_element);
+      break;
+    case AddressSource::header: found.address = named(request); break;
+    case AddressSource::hops: found.address = counted(request); break;
+  }
+  found.from_header = found.address != request.peer;
+  return found;
+}
+
+}  // namespace sluice::identity

@@ -1,0 +1,52 @@
+#include "identity/host.h"
+
+#include "base/text.h"
+#include "identity/characters.h"
+#include <sluice/address.h>
+
+#include <algorithm>
+
+namespace sluice::identity {
+namespace {
+
+constexpr std::size_t kNone = std::string_view::npos;
+
+constexpr bool is_host_character(char c) noexcept {
+  return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_';
+}
+
+// ":" and up to five digits, or only the colon, or nothing.
+bool is_port_part(std::string_view text) noexcept {
+  if (text.empty()) return true;
+  if (text.front() != ':' || text.size() > 6) return false;
+  return std::all_of(text.begin() + 1, text.end(), is_digit);
+}
+
+bool is_v6(std::string_view text) noexcept {
+  return text.find(':') != kNone && IpAddress::parse(text).has_value();
+}
+
+}  // namespace
+
+std::optional<std::string_view> normalise_host(std::string_view host,
+                                               std::span<char> scratch) noexcept {
+  const std::size_t user = host.rfind('@');
+  if (user != kNone) host.remove_prefix(user + 1);
+  if (host.starts_with('[')) {
+    const std::size_t end = host.find(']');
+    if (end == kNone || !is_port_part(host.substr(end + 1))) return std::nullopt;
+    if (!is_v6(host.substr(1, end - 1))) return std::nullopt;
+    host = host.substr(0, end + 1);
+  } else {
+    const std::size_t colon = host.find(':');
+    if (colon != kNone && !is_port_part(host.substr(colon))) return std::nullopt;
+    host = host.substr(0, colon);
+    if (host.ends_with('.')) host.remove_suffix(1);
+    if (!std::all_of(host.begin(), host.end(), is_host_character)) return std::nullopt;
+  }
+  if (host.size() > scratch.size()) return std::nullopt;
+  std::transform(host.begin(), host.end(), scratch.begin(), lower);
+  return std::string_view{scratch.data(), host.size()};
+}
+
+}  // namespace sluice::identity

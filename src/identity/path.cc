@@ -1,0 +1,167 @@
+#include "identity/path.h"
+
+#include "base/text.h"
+#include "identity/characters.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace sluice::identity {
+namespace {
+
+constexpr std::size_t kNone = std::string_view::npos;
+
+// What RFC 3986 lets stand in a segment as it is.
+constexpr bool is_segment_character(char c) noexcept {
+  return is_letter(c) || is_digit(c) || std::string_view{"-._~!$&'()*+,;=:@"}.find(c) != kNone;
+}
+
+constexpr bool is_refused(char c) noexcept {
+  return static_cast<unsigned char>(c) <= ' ' || c == 0x7f || c == '#';
+}
+
+// Writes a path segment by segment. Invariant: what is written begins with a slash, holds no empty
+// or dot segment before the current one, and the current one begins behind the last slash.
+class PathWriter {
+ public:
+  PathWriter(const PathOptions& options, std::span<char> out) noexcept
+      : options_(options), out_(out) {}
+
+  TargetFault write(std::string_view path) noexcept {
+    put('/');
+    while (!path.empty() && fault_ == TargetFault::none) write_next(path);
+    end_segment(false);
+    return fault_;
+  }
+  [[nodiscard]] std::string_view written() const noexcept { return {out_.data(), size_}; }
+
+ private:
+  void write_next(std::string_view& rest) noexcept {
+    const char c = rest.front();
+    if (c == '%') return write_encoded(rest);
+    rest.remove_prefix(1);
+    if (c == '/') return end_segment(true);
+    if (c == '\\') return write_backslash();
+    if (is_refused(c)) return fail(TargetFault::bad_character);
+    if (is_segment_character(c)) return put(options_.ignore_case ? lower(c) : c);
+    put_encoded(c);
+  }
+
+  void write_encoded(std::string_view& rest) noexcept {
+    const std::optional<char> decoded = decode_percent(rest);
+    if (!decoded) return fail(TargetFault::bad_percent);
+    rest.remove_prefix(3);
+    const char c = *decoded;
+    if (c == '\0') return fail(TargetFault::nul);
+    if (c == '\\' && options_.backslash == Backslash::slash) return end_segment(true);
+    if (is_segment_character(c) && c != ';') return put(options_.ignore_case ? lower(c) : c);
+    put_encoded(c);
+  }
+
+  void write_backslash() noexcept {
+    switch (options_.backslash) {
+      case Backslash::refuse: return fail(TargetFault::backslash);
+      case Backslash::slash: return end_segment(true);
+      case Backslash::encode: return put_encoded('\\');
+    }
+  }
+
+  // At a slash, or at the end of the path, where a dot segment leaves the slash in front of it.
+  void end_segment(bool at_slash) noexcept {
+    if (fault_ != TargetFault::none) return;
+    const std::string_view segment = written().substr(segment_);
+    if (segment == ".") {
+      size_ = segment_;
+    } else if (segment == "..") {
+      size_ = segment_;
+      if (size_ > 1) size_ = written().substr(0, size_ - 1).rfind('/') + 1;
+    } else if (is_dots_with_parameter(segment)) {
+      return fail(TargetFault::dot_parameter);
+    } else if (!segment.empty() && at_slash) {
+      put('/');
+    }
+    segment_ = size_;
+  }
+
+  static bool is_dots_with_parameter(std::string_view segment) noexcept {
+    return segment.starts_with(".;") || segment.starts_with("..;");
+  }
+
+  void put_encoded(char c) noexcept {
+    constexpr std::string_view kDigits = "0123456789ABCDEF";
+    const auto byte = static_cast<unsigned char>(c);
+    put('%');
+    put(kDigits[byte >> 4U]);
+    put(kDigits[byte & 0x0fU]);
+  }
+
+  void put(char c) noexcept {
+    if (size_ == out_.size()) return fail(TargetFault::too_long);
+    out_[size_++] = c;
+    if (size_ == 1) segment_ = 1;
+  }
+
+  void fail(TargetFault fault) noexcept {
+    if (fault_ == TargetFault::none) fault_ = fault;
+  }
+
+  const PathOptions& options_;
+  std::span<char> out_;
+  std::size_t size_ = 0;
+  std::size_t segment_ = 0;  // where the current one begins
+  TargetFault fault_ = TargetFault::none;
+};
+
+// Length of "scheme://", or 0.
+std::size_t scheme_length(std::string_view target) noexcept {
+  const std::size_t colon = target.find("://");
+  if (colon == kNone || colon == 0 || !is_letter(target.front())) return 0;
+  const std::string_view scheme = target.substr(0, colon);
+  const bool valid = std::all_of(scheme.begin(), scheme.end(), [](char c) {
+    return is_letter(c) || is_digit(c) || c == '+' || c == '-' || c == '.';
+  });
+  return valid ? colon + 3 : 0;
+}
+
+}  // namespace
+
+std::string_view to_string(TargetFault fault) noexcept {
+  switch (fault) {
+    case TargetFault::none: return "nothing";
+    case TargetFault::not_a_target: return "neither a path nor an absolute address";
+    case TargetFault::bad_character: return "a control character, a space or # in the target";
+    case TargetFault::bad_percent: return "% without two hexadecimal digits";
+    case TargetFault::nul: return "%00 in the path";
+    case TargetFault::backslash: return "a backslash in the path";
+    case TargetFault::dot_parameter: return "a dot segment with a parameter";
+    case TargetFault::too_long: return "the path is too long";
+  }
+  return "unknown";
+}
+
+Target normalise_target(std::string_view target, const PathOptions& options,
+                        std::span<char> scratch) noexcept {
+  if (target == "*") return {.path = target};
+  Target result;
+  if (!target.starts_with('/')) {
+    const std::size_t scheme = scheme_length(target);
+    if (scheme == 0) return {.fault = TargetFault::not_a_target};
+    target.remove_prefix(scheme);
+    result.authority = target.substr(0, target.find_first_of("/?\\#"));
+    if (result.authority.empty()) return {.fault = TargetFault::not_a_target};
+    target.remove_prefix(result.authority.size());
+  }
+  const std::size_t question = target.find('?');
+  if (question != kNone) result.query = target.substr(question + 1);
+  if (std::any_of(result.query.begin(), result.query.end(), is_refused) ||
+      std::any_of(result.authority.begin(), result.authority.end(), is_refused)) {
+    return {.fault = TargetFault::bad_character};
+  }
+  PathWriter writer{options, scratch};
+  const TargetFault fault = writer.write(target.substr(0, question));
+  if (fault != TargetFault::none) return {.fault = fault};
+  result.path = writer.written();
+  return result;
+}
+
+}  // namespace sluice::identity
