@@ -1,0 +1,97 @@
+#include "rules/path_template.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::rules {
+namespace {
+
+using ::testing::HasSubstr;
+
+PathTemplate path(std::string_view text) { return PathTemplate::parse(text).value(); }
+
+bool matches(std::string_view pattern, std::string_view actual) {
+  PathParameters values;
+  return path(pattern).matches(actual, values);
+}
+
+TEST(PathTemplate, MatchesSegmentBySegment) {
+  EXPECT_TRUE(matches("/login", "/login"));
+  EXPECT_FALSE(matches("/login", "/logins"));
+  EXPECT_FALSE(matches("/login", "/login/x"));
+  EXPECT_FALSE(matches("/login", "/"));
+  EXPECT_TRUE(matches("/", "/"));
+  EXPECT_FALSE(matches("/", "/x"));
+  EXPECT_TRUE(matches("/v1/*/files", "/v1/a/files"));
+  EXPECT_FALSE(matches("/v1/*/files", "/v1/a/b/files"));
+  EXPECT_FALSE(matches("/v1/*/files", "/v1/files"));
+}
+
+TEST(PathTemplate, HasAnyNumberOfSegmentsAtItsEnd) {
+  for (const char* actual : {"/v1", "/v1/", "/v1/a", "/v1/a/b/c"}) {
+    EXPECT_TRUE(matches("/v1/**", actual)) << actual;
+  }
+  EXPECT_FALSE(matches("/v1/**", "/v10"));
+  EXPECT_FALSE(matches("/v1/**", "/"));
+  EXPECT_TRUE(matches("/**", "/"));
+  EXPECT_TRUE(matches("/**", "/anything/at/all"));
+}
+
+// A limit on /login must not be dodged by asking for /login/.
+TEST(PathTemplate, IgnoresASlashAtTheEnd) {
+  EXPECT_TRUE(matches("/login", "/login/"));
+  EXPECT_TRUE(matches("/login/", "/login"));
+  EXPECT_TRUE(matches("/users/{id}", "/users/7/"));
+}
+
+TEST(PathTemplate, KnowsTheValuesOfItsParameters) {
+  const PathTemplate users = path("/users/{id}/*/{file}");
+  PathParameters values;
+  ASSERT_TRUE(users.matches("/users/7/x/a.txt", values));
+  EXPECT_EQ(values[static_cast<std::size_t>(users.parameter("id"))], "7");
+  EXPECT_EQ(values[static_cast<std::size_t>(users.parameter("file"))], "a.txt");
+  EXPECT_EQ(users.parameter("other"), -1);
+}
+
+TEST(PathTemplate, SaysWhatIsWrong) {
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"login", "does not begin with '/'"},
+      {"", "does not begin with '/'"},
+      {"/a//b", "an empty segment"},
+      {"/a/../b", "has a segment '..'"},
+      {"/a/**/b", "'**' is not the last segment"},
+      {"/a/x*", "mixes text and a wildcard"},
+      {"/a/{id", "mixes text and a wildcard"},
+      {"/a/{}", "no name for a path parameter"},
+      {"/a/{id}/{id}", "'id' occurs twice"},
+      {"/a?b=c", "a query or a fragment"},
+      {"/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}/{i}", "too many parameters"},
+  };
+  for (const auto& [text, message] : wrong) {
+    const auto parsed = PathTemplate::parse(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_THAT(parsed.error().message, HasSubstr(message)) << text;
+    EXPECT_FALSE(parsed.error().remedy.empty()) << text;
+  }
+}
+
+// Each of these says more than the next.
+TEST(PathTemplate, MoreSpecificIsGreater) {
+  const std::vector<std::string> order{"/a/b/c", "/a/b", "/a/b/**", "/a/{id}/*", "/a/{id}",
+                                       "/a/*",   "/a",   "/a/**",   "/{x}/{y}",  "/{x}",
+                                       "/*",     "/",    "/**"};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (std::size_t j = 0; j < order.size(); ++j) {
+      const int sign = i == j ? 0 : (i < j ? 1 : -1);
+      EXPECT_EQ(compare_specificity(path(order[i]), path(order[j])), sign)
+          << order[i] << " and " << order[j];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::rules

@@ -1,0 +1,162 @@
+#include "rules/rule_index.h"
+
+#include <sluice/int128.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace sluice::rules {
+namespace {
+
+// Not a keyed hash: keys come from rules, and a client that finds a value with the number of
+// another one gains a comparison that fails.
+std::uint64_t folded(std::uint64_t a, std::uint64_t b) noexcept {
+  const Uint128 product = Uint128{a} * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64U);
+}
+
+std::uint64_t mixed(std::uint64_t seed, std::string_view text) noexcept {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15ULL;
+  std::uint64_t hash = folded(seed ^ (text.size() * 0xc2b2ae3d27d4eb4fULL), kOdd);
+  for (; text.size() >= 8; text.remove_prefix(8)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data(), sizeof word);
+    hash = folded(hash ^ word, kOdd);
+  }
+  std::uint64_t last = 0;
+  std::memcpy(&last, text.data(), text.size());
+  return folded(hash ^ last, 0xd6e8feb86659fd93ULL);
+}
+
+std::uint64_t seed_of(Asks kind) noexcept {
+  return (static_cast<std::uint64_t>(kind) + 1) * 0xff51afd7ed558ccdULL;
+}
+
+}  // namespace
+
+IndexKey index_key(Asks kind, std::string_view name) noexcept { return mixed(seed_of(kind), name); }
+
+IndexKey index_key(Asks kind, std::string_view name, std::string_view value) noexcept {
+  return mixed(~index_key(kind, name), value);
+}
+
+std::uint64_t RuleIndex::child_key(std::uint32_t node, std::string_view segment) noexcept {
+  return mixed(std::uint64_t{node} << 8U, segment);
+}
+
+// Grows the tree of places and counts who asks for what; then files every rule under the condition
+// that the fewest share, and lays the drawers out one behind the other.
+struct RuleIndex::Builder {
+  struct Place {
+    std::uint32_t node = 0;
+    bool below = false;
+  };
+  struct Filed {
+    std::vector<RuleNumber> here;
+    std::vector<RuleNumber> below;
+  };
+
+  RuleIndex& index;
+  boost::unordered_flat_map<IndexKey, std::uint32_t> asked;  // how many rules ask for it
+  std::vector<std::array<std::uint32_t, 2>> asked_at;        // by node: here, below
+  boost::unordered_flat_map<IndexKey, std::vector<RuleNumber>> filed;
+  std::vector<Filed> filed_at;
+
+  std::uint32_t new_node() {
+    index.nodes_.emplace_back();
+    asked_at.emplace_back();
+    filed_at.emplace_back();
+    return static_cast<std::uint32_t>(index.nodes_.size() - 1);
+  }
+
+  std::uint32_t root_of(std::string_view host) {
+    if (host.starts_with('*')) host.remove_prefix(1);
+    const auto [root, is_new] = index.roots_.try_emplace(index_key(Asks::host, host), kNone);
+    if (is_new) root->second = new_node();
+    return root->second;
+  }
+
+  Place place_of(const Location& location) {
+    std::uint32_t node = root_of(location.host);
+    if (location.path == nullptr) return {.node = node, .below = true};
+    for (const PathSegment& segment : location.path->segments()) {
+      if (segment.kind == PathSegment::Kind::rest) return {.node = node, .below = true};
+      node = child_of(node, segment);
+    }
+    return {.node = node, .below = false};
+  }
+
+  std::uint32_t child_of(std::uint32_t node, const PathSegment& segment) {
+    if (segment.kind != PathSegment::Kind::literal) {
+      if (index.nodes_[node].any == kNone) {
+        const std::uint32_t child = new_node();
+        index.nodes_[node].any = child;
+      }
+      return index.nodes_[node].any;
+    }
+    index.nodes_[node].has_literals = true;
+    const auto [child, is_new] = index.children_.try_emplace(child_key(node, segment.text), kNone);
+    if (is_new) child->second = new_node();
+    return child->second;
+  }
+
+  void count(const Conditions& conditions) {
+    for (const Condition& condition : conditions) {
+      for (const IndexKey key : condition.keys) ++asked[key];
+      for (const Location& location : condition.locations) {
+        const Place place = place_of(location);
+        ++asked_at[place.node][place.below ? 1 : 0];
+      }
+    }
+  }
+
+  // With how many others a rule would share its fullest drawer.
+  std::uint32_t crowd(const Condition& condition) {
+    std::uint32_t most = 0;
+    for (const IndexKey key : condition.keys) most = std::max(most, asked[key]);
+    for (const Location& location : condition.locations) {
+      const Place place = place_of(location);
+      most = std::max(most, asked_at[place.node][place.below ? 1 : 0]);
+    }
+    return most;
+  }
+
+  void file(RuleNumber rule, const Conditions& conditions) {
+    if (conditions.empty()) return index.everywhere_.push_back(rule);
+    const Condition& rarest = *std::ranges::min_element(
+        conditions, {}, [this](const Condition& condition) { return crowd(condition); });
+    for (const IndexKey key : rarest.keys) filed[key].push_back(rule);
+    if (!rarest.keys.empty()) index.used_[static_cast<std::size_t>(rarest.kind)] = true;
+    for (const Location& location : rarest.locations) {
+      const Place place = place_of(location);
+      (place.below ? filed_at[place.node].below : filed_at[place.node].here).push_back(rule);
+      index.has_locations_ = true;
+      index.has_wildcards_ |= location.host.starts_with('*');
+    }
+  }
+
+  Drawer lay_out(const std::vector<RuleNumber>& rules) {
+    const Drawer drawer{.first = static_cast<std::uint32_t>(index.numbers_.size()),
+                        .count = static_cast<std::uint32_t>(rules.size())};
+    index.numbers_.insert(index.numbers_.end(), rules.begin(), rules.end());
+    return drawer;
+  }
+
+  void lay_out_all() {
+    for (const auto& [key, rules] : filed) index.drawers_.emplace(key, lay_out(rules));
+    for (std::size_t node = 0; node < filed_at.size(); ++node) {
+      index.nodes_[node].here = lay_out(filed_at[node].here);
+      index.nodes_[node].below = lay_out(filed_at[node].below);
+    }
+  }
+};
+
+RuleIndex::RuleIndex(std::span<const Conditions> rules) {
+  Builder builder{.index = *this};
+  for (const Conditions& conditions : rules) builder.count(conditions);
+  for (RuleNumber rule = 0; rule < rules.size(); ++rule) builder.file(rule, rules[rule]);
+  builder.lay_out_all();
+}
+
+}  // namespace sluice::rules

@@ -1,0 +1,152 @@
+// Which rules may concern a request, without looking at all of them.
+//
+// Every rule is filed under its rarest condition: of the things it asks for (a path, a header with
+// some value, a tenant, a range of addresses, a method, ...) the one that the fewest other rules
+// ask for as well. A request looks into the drawers of what it has: its path and host, each of its
+// headers, its client's attributes. So the cost of a look does not grow with the number of rules
+// that ask for something else, whatever it is that tells the rules apart. A rule that asks for
+// nothing is in a drawer that everybody looks into.
+//
+// What is found is a candidate: it still has to be compared in full. Some may be found twice.
+//
+// Immutable once built.
+#pragma once
+
+#include "rules/path_template.h"
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace sluice::rules {
+
+using RuleNumber = std::uint32_t;
+
+// One thing that a rule may ask for. Two that are equal have the same number; two that differ have
+// the same by accident only, which costs a comparison and nothing else.
+using IndexKey = std::uint64_t;
+
+// The kinds of things; names and values of one kind never meet those of another.
+enum class Asks : std::uint8_t {
+  domain,
+  header,
+  query,
+  cookie,
+  descriptor,
+  tier,
+  tenant,
+  country,
+  asn,
+  address,
+  method,
+  host,
+};
+[[nodiscard]] IndexKey index_key(Asks kind, std::string_view name, std::string_view value) noexcept;
+[[nodiscard]] IndexKey index_key(Asks kind, std::string_view name) noexcept;  // with any value
+
+// A place in the tree of hosts and paths.
+struct Location {
+  std::string_view host;               // empty: any; *.example.com: all below
+  const PathTemplate* path = nullptr;  // null: any
+};
+
+// The alternatives of one condition: a rule that is filed under them is in each of the drawers.
+struct Condition {
+  Asks kind = Asks::host;
+  std::vector<IndexKey> keys;
+  std::vector<Location> locations;  // instead of keys, for hosts and paths
+};
+
+class RuleIndex {
+ public:
+  // What a rule asks for; all of the conditions hold for the requests it concerns.
+  using Conditions = std::vector<Condition>;
+
+  RuleIndex() = default;
+  explicit RuleIndex(std::span<const Conditions> rules);
+
+  [[nodiscard]] std::span<const RuleNumber> everywhere() const noexcept { return everywhere_; }
+
+  // The rules filed under one thing.
+  [[nodiscard]] std::span<const RuleNumber> under(IndexKey key) const noexcept {
+    const auto found = drawers_.find(key);
+    return found == drawers_.end() ? std::span<const RuleNumber>{} : contents(found->second);
+  }
+  // Whether anything is filed under things of this kind at all.
+  [[nodiscard]] bool uses(Asks kind) const noexcept {
+    return used_[static_cast<std::size_t>(kind)];
+  }
+
+  // Calls visit(std::span<const RuleNumber>) for every place that a host and a path are in.
+  template <class Visit>
+  void at(std::string_view host, std::string_view path, Visit&& visit) const noexcept {
+    if (!has_locations_) return;
+    visit_root({}, path, visit);
+    if (host.empty()) return;
+    visit_root(host, path, visit);
+    if (!has_wildcards_) return;
+    for (std::size_t dot = host.find('.'); dot != std::string_view::npos;
+         dot = host.find('.', dot + 1)) {
+      visit_root(host.substr(dot), path, visit);  // ".example.com" stands for all below it
+    }
+  }
+
+ private:
+  struct Drawer {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+  };
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  struct Node {
+    std::uint32_t any = kNone;  // the child for * and {name}
+    bool has_literals = false;
+    Drawer here;   // paths that end here
+    Drawer below;  // ... and all that go on
+  };
+
+  struct Builder;
+
+  [[nodiscard]] std::span<const RuleNumber> contents(Drawer drawer) const noexcept {
+    return std::span{numbers_}.subspan(drawer.first, drawer.count);
+  }
+  [[nodiscard]] static std::uint64_t child_key(std::uint32_t node,
+                                               std::string_view segment) noexcept;
+
+  template <class Visit>
+  void visit_root(std::string_view host, std::string_view path, Visit&& visit) const noexcept {
+    const auto root = roots_.find(index_key(Asks::host, host));
+    if (root != roots_.end()) visit_node(root->second, PathWalker{path}, visit);
+  }
+  template <class Visit>
+  void visit_node(std::uint32_t number, PathWalker walker, Visit&& visit) const noexcept {
+    const Node& node = nodes_[number];
+    if (node.below.count > 0) visit(contents(node.below));
+    if (walker.done()) {
+      if (node.here.count > 0) visit(contents(node.here));
+      return;
+    }
+    const std::string_view segment = walker.next();
+    if (node.has_literals) {
+      const auto child = children_.find(child_key(number, segment));
+      if (child != children_.end()) visit_node(child->second, walker, visit);
+    }
+    if (node.any != kNone) visit_node(node.any, walker, visit);
+  }
+
+  std::vector<RuleNumber> numbers_;  // the contents of all drawers, one after another
+  std::vector<RuleNumber> everywhere_;
+  boost::unordered_flat_map<IndexKey, Drawer> drawers_;
+  boost::unordered_flat_map<IndexKey, std::uint32_t> roots_;          // by host
+  boost::unordered_flat_map<std::uint64_t, std::uint32_t> children_;  // literal segments
+  std::vector<Node> nodes_;
+  std::array<bool, 16> used_{};
+  bool has_locations_ = false;
+  bool has_wildcards_ = false;
+};
+
+}  // namespace sluice::rules

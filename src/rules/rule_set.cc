@@ -1,0 +1,387 @@
+#include "rules/rule_set.h"
+
+#include "identity/fields.h"
+
+#include <algorithm>
+#include <re2/re2.h>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace sluice::rules {
+namespace {
+
+// A longer value of a query field that has to be decoded counts as absent.
+constexpr std::size_t kFieldBytesMax = 1024;
+
+constexpr std::array<std::string_view, 9> kMethods{"GET",     "HEAD",    "POST",  "PUT",  "DELETE",
+                                                   "CONNECT", "OPTIONS", "TRACE", "PATCH"};
+
+// 0: none of the usual ones.
+std::uint32_t method_bit(std::string_view method) noexcept {
+  const auto found = std::ranges::find(kMethods, method);
+  return found == kMethods.end() ? 0 : 1U << static_cast<unsigned>(found - kMethods.begin());
+}
+
+bool host_matches(std::string_view pattern, std::string_view host) noexcept {
+  if (!pattern.starts_with('*')) return host == pattern;
+  pattern.remove_prefix(1);  // .example.com, and something before it
+  return host.size() > pattern.size() && host.ends_with(pattern);
+}
+
+template <class Value, class List>
+bool is_among(const Value& value, const List& list) noexcept {
+  return list.empty() || std::ranges::find(list, value) != list.end();
+}
+
+// What a name and the bytes of a masked address are filed under.
+IndexKey address_key(const IpAddress& address, unsigned bits) noexcept {
+  const IpAddress masked = address.masked(bits);
+  const char head[2] = {address.is_v4 ? '4' : '6', static_cast<char>(bits)};
+  return index_key(Asks::address, {head, sizeof head},
+                   {reinterpret_cast<const char*>(masked.bytes.data()), masked.bytes.size()});
+}
+
+std::string_view bytes_of(const std::uint32_t& number) noexcept {
+  return {reinterpret_cast<const char*>(&number), sizeof number};
+}
+
+}  // namespace
+
+// ---- compiling --------------------------------------------------------------------------------
+
+RuleSet::~RuleSet() = default;
+
+RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
+  std::vector<RuleIndex::Conditions> conditions;
+  std::vector<std::string> groups{""};  // group 0 is none
+  std::set<std::uint8_t> v4_lengths;
+  std::set<std::uint8_t> v6_lengths;
+  for (const Rule& rule : list_.rules) {
+    Compiled& compiled = compiled_.emplace_back(compile(rule));
+    const auto group = std::ranges::find(groups, rule.group);
+    compiled.group = static_cast<std::uint32_t>(group - groups.begin());
+    if (group == groups.end()) groups.push_back(rule.group);
+    for (const NamedMatch& header : rule.match.headers) {
+      header_names_.insert(index_key(Asks::header, header.name));
+      if (header.name.size() < 64) header_lengths_ |= std::uint64_t{1} << header.name.size();
+    }
+    for (const IpRange& range : rule.match.addresses) {
+      (range.first.is_v4 ? v4_lengths : v6_lengths)
+          .insert(static_cast<std::uint8_t>(range.prefix_bits));
+    }
+  }
+  for (std::size_t i = 0; i < compiled_.size(); ++i) {
+    conditions.push_back(conditions_of(list_.rules[i], compiled_[i]));
+  }
+  v4_lengths_.assign(v4_lengths.begin(), v4_lengths.end());
+  v6_lengths_.assign(v6_lengths.begin(), v6_lengths.end());
+  index_ = RuleIndex{conditions};
+}
+
+RuleSet::Compiled RuleSet::compile(const Rule& rule) {
+  const Match& match = rule.match;
+  Compiled compiled;
+  for (const std::string& method : match.methods) {
+    const std::uint32_t bit = method_bit(method);
+    compiled.methods |= bit;
+    if (bit == 0) compiled.other_methods.push_back(method);
+  }
+  for (const std::string& path : match.paths) {
+    compiled.paths.push_back(PathTemplate::parse(path).value());
+  }
+  const auto texts = [](const std::vector<NamedMatch>& from) {
+    std::vector<Text> to;
+    for (const NamedMatch& one : from) {
+      Text& text = to.emplace_back(
+          Text{.kind = one.value.kind, .name = one.name, .text = one.value.text, .regex = {}});
+      if (text.kind != TextMatch::Kind::regex) continue;
+      text.regex = std::make_unique<re2::RE2>(text.text, re2::RE2::Quiet);
+    }
+    return to;
+  };
+  compiled.headers = texts(match.headers);
+  compiled.query = texts(match.query);
+  compiled.cookies = texts(match.cookies);
+  compiled.descriptor = texts(match.descriptor);
+  const auto one_if = [](bool asks) { return asks ? 1U : 0U; };
+  compiled.fields = one_if(!match.methods.empty()) + one_if(!match.hosts.empty()) +
+                    one_if(!match.paths.empty()) + one_if(!match.addresses.empty()) +
+                    one_if(!match.countries.empty()) + one_if(!match.asns.empty()) +
+                    one_if(!match.tiers.empty()) + one_if(!match.tenants.empty()) +
+                    one_if(match.authenticated.has_value()) +
+                    static_cast<std::uint32_t>(match.headers.size() + match.query.size() +
+                                               match.cookies.size() + match.descriptor.size());
+  return compiled;
+}
+
+RuleIndex::Conditions RuleSet::conditions_of(const Rule& rule, const Compiled& compiled) const {
+  const Match& match = rule.match;
+  RuleIndex::Conditions conditions;
+
+  Condition location;
+  static const std::vector<std::string> kAnyHost{""};
+  for (const std::string& host : match.hosts.empty() ? kAnyHost : match.hosts) {
+    for (const PathTemplate& path : compiled.paths) {
+      location.locations.push_back({.host = host, .path = &path});
+    }
+    if (compiled.paths.empty() && !host.empty()) location.locations.push_back({.host = host});
+  }
+  if (!location.locations.empty()) conditions.push_back(std::move(location));
+
+  const auto named = [&](Asks kind, const std::vector<NamedMatch>& all) {
+    for (const NamedMatch& one : all) {
+      const bool exact = one.value.kind == TextMatch::Kind::exact;
+      conditions.push_back(
+          {.kind = kind,
+           .keys = {exact ? index_key(kind, one.name, one.value.text) : index_key(kind, one.name)},
+           .locations = {}});
+    }
+  };
+  named(Asks::header, match.headers);  // the parser keeps their names below 64 characters
+  named(Asks::descriptor, match.descriptor);
+
+  const auto listed = [&](Asks kind, const auto& all, auto&& key_of) {
+    if (all.empty()) return;
+    Condition& condition = conditions.emplace_back(Condition{.kind = kind});
+    for (const auto& one : all) condition.keys.push_back(key_of(one));
+  };
+  const auto by_text = [](Asks kind) {
+    return [kind](const std::string& value) { return index_key(kind, value); };
+  };
+  listed(Asks::tier, match.tiers, by_text(Asks::tier));
+  listed(Asks::tenant, match.tenants, by_text(Asks::tenant));
+  listed(Asks::country, match.countries, by_text(Asks::country));
+  listed(Asks::method, match.methods, by_text(Asks::method));
+  listed(Asks::asn, match.asns,
+         [](std::uint32_t asn) { return index_key(Asks::asn, bytes_of(asn)); });
+  listed(Asks::address, match.addresses,
+         [](const IpRange& range) { return address_key(range.first, range.prefix_bits); });
+  conditions.push_back(
+      {.kind = Asks::domain, .keys = {index_key(Asks::domain, rule.domain)}, .locations = {}});
+  return conditions;
+}
+
+// ---- matching ---------------------------------------------------------------------------------
+
+bool RuleSet::Text::matches(std::string_view value) const noexcept {
+  switch (kind) {
+    case TextMatch::Kind::present: return true;
+    case TextMatch::Kind::exact: return value == text;
+    case TextMatch::Kind::prefix: return value.starts_with(text);
+    case TextMatch::Kind::regex:
+      return re2::RE2::FullMatch(re2::StringPiece{value.data(), value.size()}, *regex);
+  }
+  return false;
+}
+
+// The conditions from cheap to dear. What does not hold is named; the same words are in `match`.
+std::string_view RuleSet::examine(RuleNumber number, const Asked& asked,
+                                  Matched& matched) const noexcept {
+  const Rule& rule = list_.rules[number];
+  const Compiled& compiled = compiled_[number];
+  const Match& match = rule.match;
+  const identity::Identity& client = asked.client;
+  if (rule.domain != asked.domain) return "domain";
+
+  if (compiled.methods != 0 || !compiled.other_methods.empty()) {
+    const std::uint32_t bit = method_bit(asked.request.method);
+    const bool usual = (compiled.methods & bit) != 0;
+    if (!usual && (bit != 0 || std::ranges::find(compiled.other_methods, asked.request.method) ==
+                                   compiled.other_methods.end())) {
+      return "method";
+    }
+  }
+
+  // Of several hosts and paths, the one that says most.
+  bool found = match.hosts.empty();
+  for (std::size_t i = 0; i < match.hosts.size(); ++i) {
+    if (!host_matches(match.hosts[i], asked.host)) continue;
+    const bool better = !found || match.hosts[i].size() > match.hosts[matched.host].size();
+    if (better) matched.host = static_cast<std::uint8_t>(i);
+    found = true;
+  }
+  if (!found) return "host";
+
+  found = compiled.paths.empty();
+  for (std::size_t i = 0; i < compiled.paths.size(); ++i) {
+    PathParameters parameters;
+    if (!compiled.paths[i].matches(asked.path, parameters)) continue;
+    const bool better =
+        !found || compare_specificity(compiled.paths[i], compiled.paths[matched.path]) > 0;
+    if (better) {
+      matched.path = static_cast<std::uint8_t>(i);
+      matched.parameters = parameters;
+    }
+    found = true;
+  }
+  if (!found) return "path";
+
+  if (!is_among(client.tier, match.tiers)) return "client.tier";
+  if (!is_among(client.tenant, match.tenants)) return "client.tenant";
+  if (!is_among(client.country, match.countries)) return "client.country";
+  if (!is_among(client.asn, match.asns)) return "client.asn";
+  if (match.authenticated && *match.authenticated != client.authenticated()) {
+    return "client.authenticated";
+  }
+  const auto contains = [&](const IpRange& range) { return range.contains(client.address); };
+  if (!match.addresses.empty() && std::ranges::none_of(match.addresses, contains)) {
+    return "client.ip";
+  }
+
+  for (const Text& header : compiled.headers) {
+    const auto value = asked.request.header(header.name);
+    if (!value || !header.matches(*value)) return "header";
+  }
+  for (const Text& entry : compiled.descriptor) {
+    const auto is_it = [&](const DescriptorEntry& one) {
+      return one.key == entry.name && entry.matches(one.value);
+    };
+    if (std::ranges::none_of(asked.request.descriptor, is_it)) return "descriptor";
+  }
+  for (const Text& field : compiled.query) {
+    std::array<char, kFieldBytesMax> scratch;
+    const auto value = identity::find_query_field(asked.query, field.name, scratch);
+    if (!value || !field.matches(*value)) return "query";
+  }
+  for (const Text& cookie : compiled.cookies) {
+    const auto value = identity::find_cookie(asked.request.headers, cookie.name);
+    if (!value || !cookie.matches(*value)) return "cookie";
+  }
+  return {};
+}
+
+std::string_view RuleSet::mismatch(RuleNumber rule, const Asked& asked) const noexcept {
+  Matched matched;
+  return examine(rule, asked, matched);
+}
+
+void RuleSet::look(std::span<const RuleNumber> candidates, const Asked& asked, Phase phase,
+                   Matches& matches) const noexcept {
+  for (const RuleNumber number : candidates) {
+    const Rule& rule = list_.rules[number];
+    if (rule.before_auth != (phase == Phase::before_auth)) continue;
+    const auto is_it = [number](const Matched& one) { return one.rule == number; };
+    if (std::ranges::any_of(matches.span(), is_it)) continue;  // found by two of its alternatives
+    if (matches.count == kMatchesMax) {
+      Matched matched;
+      matches.too_many |= examine(number, asked, matched).empty();
+      continue;
+    }
+    Matched& matched = matches.all[matches.count];
+    matched.rule = number;
+    matched.host = 0;
+    matched.path = 0;
+    if (!examine(number, asked, matched).empty()) continue;
+    ++matches.count;
+  }
+}
+
+void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noexcept {
+  matches.count = 0;
+  matches.too_many = false;
+  matches.enforced = false;
+  const auto look_into = [&](std::span<const RuleNumber> candidates) {
+    look(candidates, asked, phase, matches);
+  };
+  look_into(index_.everywhere());
+  if (index_.uses(Asks::domain)) look_into(index_.under(index_key(Asks::domain, asked.domain)));
+  index_.at(asked.host, asked.path, look_into);
+  if (index_.uses(Asks::method)) {
+    look_into(index_.under(index_key(Asks::method, asked.request.method)));
+  }
+  if (index_.uses(Asks::header)) {
+    for (const HeaderView& header : asked.request.headers) look_into_header(header, look_into);
+  }
+  if (index_.uses(Asks::descriptor)) {
+    for (const DescriptorEntry& entry : asked.request.descriptor) {
+      look_into(index_.under(index_key(Asks::descriptor, entry.key, entry.value)));
+      look_into(index_.under(index_key(Asks::descriptor, entry.key)));
+    }
+  }
+  const identity::Identity& client = asked.client;
+  if (index_.uses(Asks::tier)) look_into(index_.under(index_key(Asks::tier, client.tier)));
+  if (index_.uses(Asks::tenant)) look_into(index_.under(index_key(Asks::tenant, client.tenant)));
+  if (index_.uses(Asks::country)) look_into(index_.under(index_key(Asks::country, client.country)));
+  if (index_.uses(Asks::asn)) look_into(index_.under(index_key(Asks::asn, bytes_of(client.asn))));
+  if (index_.uses(Asks::address)) {
+    for (const unsigned bits : client.address.is_v4 ? v4_lengths_ : v6_lengths_) {
+      look_into(index_.under(address_key(client.address, bits)));
+    }
+  }
+  std::ranges::sort(std::span{matches.all}.first(matches.count), {}, &Matched::rule);
+  drop_losers(matches);
+  const auto enforces = [this](const Matched& one) {
+    return list_.rules[one.rule].over.kind != Over::Kind::shadow;
+  };
+  matches.enforced = std::ranges::any_of(matches.span(), enforces);
+}
+
+// Header names come in any case, the index has them in lower case.
+template <class Visit>
+void RuleSet::look_into_header(const HeaderView& header, Visit&& visit) const noexcept {
+  std::array<char, 64> lower;
+  const std::size_t size = header.name.size();
+  if (size >= lower.size() || (header_lengths_ >> size & 1U) == 0) return;
+  const auto as_lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  std::ranges::transform(header.name, lower.begin(), as_lower);
+  const std::string_view name{lower.data(), size};
+  const IndexKey named = index_key(Asks::header, name);
+  if (!header_names_.contains(named)) return;
+  visit(index_.under(named));
+  visit(index_.under(index_key(Asks::header, name, header.value)));
+}
+
+// ---- groups -----------------------------------------------------------------------------------
+
+// Exact host over wildcard over any, then the path, then more fields over fewer, then the order of
+// the file.
+bool RuleSet::is_more_specific(const Matched& a, const Matched& b) const noexcept {
+  const auto host_rank = [this](const Matched& one) -> std::pair<int, std::size_t> {
+    const auto& hosts = list_.rules[one.rule].match.hosts;
+    if (hosts.empty()) return {0, 0};
+    const std::string& host = hosts[one.host];
+    return {host.starts_with('*') ? 1 : 2, host.size()};
+  };
+  if (host_rank(a) != host_rank(b)) return host_rank(a) > host_rank(b);
+  const Compiled& mine = compiled_[a.rule];
+  const Compiled& theirs = compiled_[b.rule];
+  if (mine.paths.empty() != theirs.paths.empty()) return theirs.paths.empty();
+  if (!mine.paths.empty()) {
+    const int order = compare_specificity(mine.paths[a.path], theirs.paths[b.path]);
+    if (order != 0) return order > 0;
+  }
+  if (mine.fields != theirs.fields) return mine.fields > theirs.fields;
+  return a.rule < b.rule;
+}
+
+// Of the rules of one group, the most specific stays. Shadow rules win none.
+void RuleSet::drop_losers(Matches& matches) const noexcept {
+  const auto loses = [&](const Matched& one) {
+    const std::uint32_t group = compiled_[one.rule].group;
+    if (group == 0) return false;
+    return std::ranges::any_of(matches.span(), [&](const Matched& other) {
+      const bool competes = other.rule != one.rule && compiled_[other.rule].group == group &&
+                            list_.rules[other.rule].over.kind != Over::Kind::shadow;
+      return competes && is_more_specific(other, one);
+    });
+  };
+  std::array<bool, kMatchesMax> lost{};
+  for (std::size_t i = 0; i < matches.count; ++i) lost[i] = loses(matches.all[i]);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < matches.count; ++i) {
+    if (lost[i]) continue;
+    if (kept != i) matches.all[kept] = matches.all[i];
+    ++kept;
+  }
+  matches.count = kept;
+}
+
+std::string_view RuleSet::route(const Matched& matched) const noexcept {
+  const Compiled& compiled = compiled_[matched.rule];
+  return compiled.paths.empty() ? std::string_view{} : compiled.paths[matched.path].text();
+}
+
+}  // namespace sluice::rules

@@ -1,0 +1,127 @@
+// Rules, compiled: which of them concern a request.
+//
+// Immutable; workers share one and replace it as a whole.
+#pragma once
+
+#include "identity/identity.h"
+#include "rules/path_template.h"
+#include "rules/rule.h"
+#include "rules/rule_index.h"
+#include <sluice/diagnostic.h>
+#include <sluice/request.h>
+
+#include <boost/unordered/unordered_flat_set.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace re2 {
+class RE2;
+}
+
+namespace sluice::rules {
+
+// What rules look at.
+struct Asked {
+  const RequestView& request;  // headers, method, descriptor
+  std::string_view domain;
+  std::string_view host;   // normalised: lower case, without port
+  std::string_view path;   // normalised
+  std::string_view query;  // as sent
+  const identity::Identity& client;
+};
+
+// Rules on what is known before tokens are verified, and the others.
+enum class Phase : std::uint8_t { before_auth, after_auth };
+
+// One rule that concerns a request.
+struct Matched {
+  RuleNumber rule = 0;
+  std::uint8_t host = 0;  // which of the rule's hosts and paths it was
+  std::uint8_t path = 0;
+  PathParameters parameters;
+};
+
+// At most so many rules concern one request; above it, the request is shed.
+inline constexpr std::size_t kMatchesMax = 32;
+
+struct Matches {
+  std::array<Matched, kMatchesMax> all;  // in the order of the rules
+  std::size_t count = 0;
+  bool too_many = false;
+  bool enforced = false;  // one of them is not a shadow
+
+  [[nodiscard]] std::span<const Matched> span() const noexcept {
+    return std::span{all}.first(count);
+  }
+};
+
+class RuleSet {
+ public:
+  // Of rules that were parsed without a mistake.
+  explicit RuleSet(RuleList list);
+  RuleSet(const RuleSet&) = delete;
+  RuleSet& operator=(const RuleSet&) = delete;
+  ~RuleSet();
+
+  [[nodiscard]] std::span<const Rule> rules() const noexcept { return list_.rules; }
+  [[nodiscard]] Unmatched unmatched() const noexcept { return list_.unmatched; }
+
+  // All rules of the phase that concern the request, those that lost in their group left out.
+  void match(const Asked& asked, Phase phase, Matches& matches) const noexcept;
+
+  // The first condition of a rule that does not hold: "method", "path", ... Empty: it concerns the
+  // request.
+  [[nodiscard]] std::string_view mismatch(RuleNumber rule, const Asked& asked) const noexcept;
+
+  // The template that matched, as the rule has it; empty: the rule names no path.
+  [[nodiscard]] std::string_view route(const Matched& matched) const noexcept;
+
+ private:
+  struct Text {
+    TextMatch::Kind kind;
+    std::string name;
+    std::string text;
+    std::unique_ptr<re2::RE2> regex;
+
+    [[nodiscard]] bool matches(std::string_view value) const noexcept;
+  };
+  struct Compiled {
+    std::uint32_t methods = 0;  // bits; 0: any, or other_methods
+    std::vector<std::string> other_methods;
+    std::vector<PathTemplate> paths;
+    std::vector<Text> headers;
+    std::vector<Text> query;
+    std::vector<Text> cookies;
+    std::vector<Text> descriptor;
+    std::uint32_t fields = 0;  // how many things it asks for
+    std::uint32_t group = 0;   // 0: none
+  };
+
+  [[nodiscard]] static Compiled compile(const Rule& rule);
+  [[nodiscard]] RuleIndex::Conditions conditions_of(const Rule& rule,
+                                                    const Compiled& compiled) const;
+  [[nodiscard]] std::string_view examine(RuleNumber number, const Asked& asked,
+                                         Matched& matched) const noexcept;
+  void look(std::span<const RuleNumber> candidates, const Asked& asked, Phase phase,
+            Matches& matches) const noexcept;
+  template <class Visit>
+  void look_into_header(const HeaderView& header, Visit&& visit) const noexcept;
+  void drop_losers(Matches& matches) const noexcept;
+  [[nodiscard]] bool is_more_specific(const Matched& a, const Matched& b) const noexcept;
+
+  RuleList list_;
+  std::vector<Compiled> compiled_;
+  RuleIndex index_;
+  boost::unordered_flat_set<IndexKey> header_names_;  // that rules ask for
+  std::uint64_t header_lengths_ = 0;                  // a bit for each length of one
+  std::vector<std::uint8_t> v4_lengths_;              // prefix lengths that rules ask for
+  std::vector<std::uint8_t> v6_lengths_;
+};
+
+}  // namespace sluice::rules
