@@ -1,5 +1,5 @@
-#include "limiter/binding.h"
 #include "limiter/limiter_inside.h"
+#include "store/binding.h"
 #include "store/local/table_impl.h"
 #include <sluice/core/compiled_limit.h>
 #include <sluice/core/limit_text.h>
@@ -148,7 +148,7 @@ Decision Limiter::Inside::decide(std::string_view key, Cost cost, Now now,
   } else {
     (void)store().decide_all(all, now, answers);
   }
-  return binding_decision(answers.first(limits.size()));
+  return store::binding_decision(answers.first(limits.size()));
 }
 
 bool Limiter::allow(std::string_view key, Now now) {
@@ -235,7 +235,7 @@ bool Limiter::check_all(std::span<const Ask> asks, std::span<Decision> decisions
   for (std::size_t i = 0; i < asks.size(); ++i) {
     const Inside& inside = *asks[i].limiter->inside_;
     const auto own = std::span{answers}.subspan(from, inside.limits.size());
-    decisions[i] = binding_decision(own);
+    decisions[i] = store::binding_decision(own);
     inside.tell(asks[i].key, asks[i].cost, decisions[i]);
     from += own.size();
   }
@@ -276,7 +276,8 @@ Decision Limiter::charge(std::string_view key, Cost cost, Now now) {
   for (std::size_t i = 0; i < inside_->limits.size(); ++i) {
     answers[i] = inside_->store().force(inside_->check(i, key, cost), now);
   }
-  const Decision decision = binding_decision(std::span{answers}.first(inside_->limits.size()));
+  const Decision decision =
+      store::binding_decision(std::span{answers}.first(inside_->limits.size()));
   inside_->tell(key, cost, decision);
   return decision;
 }

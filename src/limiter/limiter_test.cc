@@ -1,6 +1,6 @@
 // What limiter.h promises about asking and correcting.
 #include "base/random.h"
-#include "limiter/binding.h"
+#include "store/binding.h"
 #include <sluice/core/compiled_limit.h>
 #include <sluice/core/limit_text.h>
 #include <sluice/limiter.h>
@@ -175,8 +175,8 @@ store::Answer refused(std::optional<Nanos> retry, Verdict verdict = Verdict::ref
 
 // The first of the two binds, in whichever order they come.
 void expect_first_binds(const store::Answer& first, const store::Answer& second) {
-  EXPECT_EQ(binding(std::array{first, second}), 0U);
-  EXPECT_EQ(binding(std::array{second, first}), 1U);
+  EXPECT_EQ(store::binding(std::array{first, second}), 0U);
+  EXPECT_EQ(store::binding(std::array{second, first}), 1U);
 }
 
 TEST(Binding, ARefusalBindsRatherThanAnAdmission) {
@@ -193,7 +193,7 @@ TEST(Binding, OfRefusalsTheLongestWaitBindsAndWhatNobodyKnowsRanksBelowAnyNumber
 TEST(Binding, OfAdmissionsTheLeastLeftBindsThenTheLongestReset) {
   expect_first_binds(allowed(1, 1s), allowed(2, 1h));
   expect_first_binds(allowed(1, 2s), allowed(1, 1s));
-  EXPECT_EQ(binding(std::array{allowed(1, 1s), allowed(1, 1s)}), 0U);
+  EXPECT_EQ(store::binding(std::array{allowed(1, 1s), allowed(1, 1s)}), 0U);
 }
 
 TEST(SeveralLimits, AConcurrencyLimitSpeaksOnlyWhereNoOtherRefuses) {

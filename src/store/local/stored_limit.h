@@ -17,6 +17,7 @@
 // the last of their marks, `word_end`, lies in the past, where it is void for any state.
 #pragma once
 
+#include "store/check.h"
 #include <sluice/core/compiled_limit.h>
 #include <sluice/core/step.h>
 #include <sluice/diagnostic.h>
@@ -31,9 +32,7 @@
 
 namespace sluice::store {
 
-using core::Cost;
 using core::Outcome;
-using core::Receipt;
 
 // How long a slot may go unswept.
 inline constexpr Nanos kSweepRange = std::chrono::hours{24 * 30};

@@ -48,6 +48,7 @@
 #pragma once
 
 #include "base/digest.h"
+#include "store/check.h"
 #include "store/local/atomic16.h"
 #include "store/local/block_pool.h"
 #include "store/local/stored_limit.h"
@@ -63,29 +64,6 @@
 #include <span>
 
 namespace sluice::store {
-
-using LimitNumber = std::uint32_t;
-inline constexpr LimitNumber kLimitNumbers = (1U << 24U) - 1;
-
-// One limit for one request.
-struct Check {
-  Digest key;  // the first half suffices
-  LimitNumber limit = 0;
-  Cost cost = 1;
-  OnChange change = OnChange::keep;  // what to do with a state that another limit wrote
-  NoRoom no_room = NoRoom::forgive;
-};
-
-// A charge that may be refunded, once.
-struct Charge {
-  LimitNumber limit = 0;  // that issued the receipt
-  Receipt receipt;
-};
-
-struct Answer {
-  Decision decision;
-  Charge charge;
-};
 
 struct TableCounters {
   std::uint64_t inserted = 0;          // slots that were given to a key

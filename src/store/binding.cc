@@ -1,9 +1,9 @@
-#include "limiter/binding.h"
+#include "store/binding.h"
 
 #include <algorithm>
 #include <tuple>
 
-namespace sluice {
+namespace sluice::store {
 namespace {
 
 // Whether `a` binds rather than `b`.
@@ -21,7 +21,7 @@ bool binds(const Decision& a, const Decision& b) noexcept {
 
 }  // namespace
 
-std::size_t binding(std::span<const store::Answer> answers) noexcept {
+std::size_t binding(std::span<const Answer> answers) noexcept {
   std::size_t best = 0;
   for (std::size_t i = 1; i < answers.size(); ++i) {
     if (binds(answers[i].decision, answers[best].decision)) best = i;
@@ -29,13 +29,13 @@ std::size_t binding(std::span<const store::Answer> answers) noexcept {
   return best;
 }
 
-Decision binding_decision(std::span<const store::Answer> answers) noexcept {
+Decision binding_decision(std::span<const Answer> answers) noexcept {
   Decision decision = answers[binding(answers)].decision;
   if (!decision.allowed()) return decision;
-  for (const store::Answer& answer : answers) {
+  for (const Answer& answer : answers) {
     decision.delay = std::max(decision.delay, answer.decision.delay);
   }
   return decision;
 }
 
-}  // namespace sluice
+}  // namespace sluice::store

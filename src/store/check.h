@@ -1,0 +1,41 @@
+// What stores are asked, and what they answer.
+//
+// A store knows keys as digests and limits as numbers that it gave out itself.
+#pragma once
+
+#include "base/digest.h"
+#include <sluice/core/step.h>
+#include <sluice/decision.h>
+#include <sluice/limit.h>
+
+#include <cstdint>
+
+namespace sluice::store {
+
+using core::Cost;
+using core::Receipt;
+
+using LimitNumber = std::uint32_t;
+inline constexpr LimitNumber kLimitNumbers = (1U << 24U) - 1;
+
+// One limit for one request.
+struct Check {
+  Digest key;  // the first half suffices
+  LimitNumber limit = 0;
+  Cost cost = 1;
+  OnChange change = OnChange::keep;  // what to do with a state that another limit wrote
+  NoRoom no_room = NoRoom::forgive;
+};
+
+// A charge that may be refunded, once.
+struct Charge {
+  LimitNumber limit = 0;  // that issued the receipt
+  Receipt receipt;
+};
+
+struct Answer {
+  Decision decision;
+  Charge charge;
+};
+
+}  // namespace sluice::store

@@ -1,0 +1,74 @@
+// Where the truth about keys lives, as the engine sees it.
+//
+// A store answers at once or later. The local table always answers at once; one behind a network
+// says "later" and completes the call on the worker that asked, or never. So whoever calls keeps
+// the call alive until it is completed or cancelled, and decides for itself how long to wait.
+//
+// Calls own all they refer to: no views into a request's buffer, which may be gone by then.
+#pragma once
+
+#include "store/check.h"
+#include <sluice/diagnostic.h>
+#include <sluice/result.h>
+#include <sluice/time.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sluice::store {
+
+inline constexpr std::size_t kCallChecksMax = 32;
+
+// All limits of one request: all or nothing.
+struct Call {
+  std::array<Check, kCallChecksMax> checks;
+  std::array<Answer, kCallChecksMax> answers;
+  std::size_t count = 0;
+
+  // Once completed: whether all admitted it, and whether the store could say.
+  bool admitted = false;
+  bool failed = false;
+
+  // Completed later: called once, by the worker that asked.
+  void (*completed)(Call&) noexcept = nullptr;
+  void* owner = nullptr;
+
+  [[nodiscard]] std::span<const Check> asked() const noexcept {
+    return std::span{checks}.first(count);
+  }
+  [[nodiscard]] std::span<Answer> answered() noexcept { return std::span{answers}.first(count); }
+};
+
+enum class Completion : std::uint8_t { now, later };
+
+class Store {
+ public:
+  Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  virtual ~Store() = default;
+
+  // ---- limits, on the control road ------------------------------------------------------------
+
+  [[nodiscard]] virtual Parsed<LimitNumber> use(const Limit& limit, Now now) = 0;
+  virtual void stop_using(LimitNumber number) noexcept = 0;
+  [[nodiscard]] virtual DigestSecret secret() const noexcept = 0;
+
+  // ---- requests -------------------------------------------------------------------------------
+
+  [[nodiscard]] virtual Completion decide_all(Call& call, Now now) noexcept = 0;
+
+  // The call will not be waited for any more, and may be destroyed. What it charged, or still
+  // charges, stays.
+  virtual void cancel(Call& call) noexcept = 0;
+
+  // Nobody waits for these.
+  virtual void charge(const Check& check, Now now) noexcept = 0;
+  virtual void refund(const Check& check, const Charge& charge, Now now) noexcept = 0;
+  // What it answers replaces the lease.
+  [[nodiscard]] virtual Charge renew(const Check& check, const Charge& lease, Now now) noexcept = 0;
+};
+
+}  // namespace sluice::store
