@@ -154,10 +154,7 @@ Parsed<ApiKeys> ApiKeys::create(std::vector<ApiKeyRecord> records, std::string_v
       std::count_if(hashes.begin(), hashes.end(), [](const Hash& hash) { return hash.keyed; }));
   keys.keyed_.reserve(keyed);
   keys.plain_.reserve(hashes.size() - keyed);
-  if (keyed > 0) {
-    Sha256 sha;
-    keys.secret_.emplace(secret, sha);
-  }
+  if (keyed > 0) keys.secret_.emplace(secret);
   for (std::size_t i = 0; i < records.size(); ++i) {
     keys.keys_.push_back(std::make_unique<const ApiKey>(std::move(records[i])));
     const ApiKey* const key = keys.keys_.back().get();
@@ -169,18 +166,17 @@ Parsed<ApiKeys> ApiKeys::create(std::vector<ApiKeyRecord> records, std::string_v
   return keys;
 }
 
-const ApiKey* ApiKeys::find(std::string_view key, Sha256& sha) const noexcept {
+const ApiKey* ApiKeys::find(std::string_view key) const noexcept {
   if (key.empty() || key.size() > kApiKeyBytesMax) return nullptr;
   const ApiKey* found = nullptr;
-  if (!keyed_.empty()) found = keyed_.find((*secret_)(key, sha));
-  if (found == nullptr && !plain_.empty()) found = plain_.find(sha(key));
+  if (!keyed_.empty()) found = keyed_.find((*secret_)(key));
+  if (found == nullptr && !plain_.empty()) found = plain_.find(sha256(key));
   return found;
 }
 
 std::string hash_api_key(std::string_view key, std::string_view secret) {
-  Sha256 sha;
-  if (secret.empty()) return std::string{kPlainPrefix} + hex(sha(key));
-  return std::string{kKeyedPrefix} + hex(HmacSecret{secret, sha}(key, sha));
+  if (secret.empty()) return std::string{kPlainPrefix} + hex(sha256(key));
+  return std::string{kKeyedPrefix} + hex(HmacSecret{secret}(key));
 }
 
 std::optional<std::string_view> presented_api_key(const RequestView& request,

@@ -61,7 +61,7 @@ class ApiKeys {
                                               std::string_view secret = {});
 
   // Null: nobody issued it. Expired keys are found, too.
-  [[nodiscard]] const ApiKey* find(std::string_view key, Sha256& sha) const noexcept;
+  [[nodiscard]] const ApiKey* find(std::string_view key) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return keys_.size(); }
 
  private:

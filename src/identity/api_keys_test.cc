@@ -45,17 +45,16 @@ TEST(ApiKeys, AreFoundByEitherHash) {
   records[0].user = "acme";
   records[0].attributes = {{"z", "26"}, {"plan", "big"}};
   const ApiKeys keys = ApiKeys::create(records, kSecret).value();
-  Sha256 sha;
-  ASSERT_NE(keys.find("key-1", sha), nullptr);
-  EXPECT_EQ(keys.find("key-1", sha)->record().name, "plain");
-  EXPECT_EQ(keys.find("key-1", sha)->record().user, "acme");
-  EXPECT_EQ(keys.find("key-1", sha)->find("plan"), "big");
-  EXPECT_EQ(keys.find("key-1", sha)->find("z"), "26");
-  EXPECT_EQ(keys.find("key-1", sha)->find("pla"), "");
-  ASSERT_NE(keys.find("key-2", sha), nullptr);
-  EXPECT_EQ(keys.find("key-2", sha)->record().name, "keyed");
+  ASSERT_NE(keys.find("key-1"), nullptr);
+  EXPECT_EQ(keys.find("key-1")->record().name, "plain");
+  EXPECT_EQ(keys.find("key-1")->record().user, "acme");
+  EXPECT_EQ(keys.find("key-1")->find("plan"), "big");
+  EXPECT_EQ(keys.find("key-1")->find("z"), "26");
+  EXPECT_EQ(keys.find("key-1")->find("pla"), "");
+  ASSERT_NE(keys.find("key-2"), nullptr);
+  EXPECT_EQ(keys.find("key-2")->record().name, "keyed");
   for (const char* unknown : {"", "key-3", "key-1 ", "KEY-1", "plain"}) {
-    EXPECT_EQ(keys.find(unknown, sha), nullptr) << unknown;
+    EXPECT_EQ(keys.find(unknown), nullptr) << unknown;
   }
 }
 
@@ -63,17 +62,15 @@ TEST(ApiKeys, AreFoundByEitherHash) {
 TEST(ApiKeys, AreNotFoundByWhatIsStored) {
   const std::string hash = hash_api_key("key-1");
   const ApiKeys keys = ApiKeys::create({record("one", hash)}).value();
-  Sha256 sha;
-  EXPECT_EQ(keys.find(hash, sha), nullptr);
-  EXPECT_EQ(keys.find(hash.substr(7), sha), nullptr);
+  EXPECT_EQ(keys.find(hash), nullptr);
+  EXPECT_EQ(keys.find(hash.substr(7)), nullptr);
 }
 
 TEST(ApiKeys, OfAnotherSecretAreUnknown) {
   const ApiKeys keys =
       ApiKeys::create({record("one", hash_api_key("key-1", kSecret))}, "another long secret")
           .value();
-  Sha256 sha;
-  EXPECT_EQ(keys.find("key-1", sha), nullptr);
+  EXPECT_EQ(keys.find("key-1"), nullptr);
 }
 
 TEST(ApiKeys, AreFoundAmongMany) {
@@ -82,13 +79,12 @@ TEST(ApiKeys, AreFoundAmongMany) {
     records.push_back(record("n" + std::to_string(i), hash_api_key("k" + std::to_string(i))));
   }
   const ApiKeys keys = ApiKeys::create(records).value();
-  Sha256 sha;
   for (int i = 0; i < 1000; ++i) {
-    const ApiKey* const key = keys.find("k" + std::to_string(i), sha);
+    const ApiKey* const key = keys.find("k" + std::to_string(i));
     ASSERT_NE(key, nullptr) << i;
     EXPECT_EQ(key->record().name, "n" + std::to_string(i));
   }
-  EXPECT_EQ(keys.find("k1000", sha), nullptr);
+  EXPECT_EQ(keys.find("k1000"), nullptr);
 }
 
 TEST(ApiKeys, LongerThanAnyKeyAreUnknown) {
@@ -96,9 +92,8 @@ TEST(ApiKeys, LongerThanAnyKeyAreUnknown) {
   const ApiKeys keys = ApiKeys::create({record("a", hash_api_key(longest)),
                                         record("b", hash_api_key(longest + "k"))})
                            .value();
-  Sha256 sha;
-  EXPECT_NE(keys.find(longest, sha), nullptr);
-  EXPECT_EQ(keys.find(longest + "k", sha), nullptr);
+  EXPECT_NE(keys.find(longest), nullptr);
+  EXPECT_EQ(keys.find(longest + "k"), nullptr);
 }
 
 TEST(ApiKeys, ExpireAtAnInstant) {
