@@ -29,8 +29,8 @@ enum class Proof : std::uint8_t {
   none,     // nothing was presented
   good,     // a known key, a valid token, a certificate
   unknown,  // a key that nobody issued
-  invalid,  // a token that is malformed, forged, expired or for somebody else
-  limited,  // too many failures from this address: it was not even looked at
+  invalid,  // a token that is malformed, forged, expired or for somebody else; an expired key
+  limited,  // too many failures from this address: the token was not even looked at
 };
 
 struct Identity {
@@ -42,7 +42,8 @@ struct Identity {
   std::string_view country;  // two letters; empty: unknown
   std::uint32_t asn = 0;     // autonomous system; 0: unknown
   Proof proof = Proof::none;
-  std::string_view why;                    // what was wrong, for people; static text
+  std::string_view
+      why;  // what was wrong with a proof, for people; static text, also if one is good
   const Attributes* claims = nullptr;      // of a verified token
   const Attributes* attributes = nullptr;  // of an API key
 

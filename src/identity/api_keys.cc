@@ -1,0 +1,192 @@
+#include "identity/api_keys.h"
+
+#include "base/text.h"
+#include "identity/base64.h"
+#include "identity/characters.h"
+#include "identity/fields.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <set>
+
+namespace sluice::identity {
+namespace {
+
+constexpr std::string_view kPlainPrefix = "sha256:";
+constexpr std::string_view kKeyedPrefix = "hmac-sha256:";
+constexpr std::size_t kSecretBytesMin = 16;
+
+std::optional<Sha256Bytes> parse_hex(std::string_view text) {
+  Sha256Bytes bytes{};
+  if (text.size() != 2 * bytes.size()) return std::nullopt;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const unsigned high = hex_digit(text[2 * i]);
+    const unsigned low = hex_digit(text[2 * i + 1]);
+    if (high > 15 || low > 15) return std::nullopt;
+    bytes[i] = static_cast<std::uint8_t>(high << 4U | low);
+  }
+  return bytes;
+}
+
+std::string hex(const Sha256Bytes& bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    text += kDigits[byte >> 4U];
+    text += kDigits[byte & 0x0fU];
+  }
+  return text;
+}
+
+struct Hash {
+  bool keyed = false;
+  Sha256Bytes bytes{};
+};
+
+// The text is never part of a message: whoever puts a key there by mistake must not find it in
+// logs.
+Parsed<Hash> parse_hash(const ApiKeyRecord& record) {
+  std::string_view text = record.hash;
+  const bool keyed = text.starts_with(kKeyedPrefix);
+  if (!keyed && !text.starts_with(kPlainPrefix)) {
+    return mistake("the hash of API key " + quoted(record.name) + " has no known prefix",
+                   "write sha256: or hmac-sha256: and 64 hexadecimal digits");
+  }
+  text.remove_prefix(keyed ? kKeyedPrefix.size() : kPlainPrefix.size());
+  const std::optional<Sha256Bytes> bytes = parse_hex(text);
+  if (!bytes) {
+    return mistake("the hash of API key " + quoted(record.name) + " is not one",
+                   "write 64 hexadecimal digits behind the colon");
+  }
+  return Hash{keyed, *bytes};
+}
+
+std::optional<std::string_view> basic_user(const RequestView& request,
+                                           std::span<char> scratch) noexcept {
+  constexpr std::string_view kScheme = "basic ";
+  const std::string_view value = request.header("authorization").value_or("");
+  if (!equals_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return std::nullopt;
+  const std::optional<std::string_view> pair =
+      decode_base64(trimmed(value.substr(kScheme.size())), scratch);
+  if (!pair || pair->find(':') == std::string_view::npos) return std::nullopt;
+  return pair->substr(0, pair->find(':'));
+}
+
+std::optional<std::string_view> presented_at(const RequestView& request, const ApiKeySource& source,
+                                             std::span<char> scratch) noexcept {
+  switch (source.kind) {
+    case ApiKeySource::Kind::header: {
+      const std::optional<std::string_view> value = request.header(source.name);
+      return value ? std::optional{trimmed(*value)} : std::nullopt;
+    }
+    case ApiKeySource::Kind::query: {
+      const std::size_t question = request.target.find('?');
+      if (question == std::string_view::npos) return std::nullopt;
+      return find_query_field(request.target.substr(question + 1), source.name, scratch);
+    }
+    case ApiKeySource::Kind::cookie: return find_cookie(request.headers, source.name);
+    case ApiKeySource::Kind::basic: return basic_user(request, scratch);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+ApiKey::ApiKey(ApiKeyRecord record) : record_(std::move(record)) {
+  std::sort(record_.attributes.begin(), record_.attributes.end());
+}
+
+std::string_view ApiKey::find(std::string_view name) const noexcept {
+  const auto found = std::lower_bound(
+      record_.attributes.begin(), record_.attributes.end(), name,
+      [](const auto& pair, std::string_view wanted) { return pair.first < wanted; });
+  if (found == record_.attributes.end() || found->first != name) return {};
+  return found->second;
+}
+
+void ApiKeys::Table::reserve(std::size_t count) {
+  if (count > 0) slots_.resize(std::bit_ceil(2 * count));
+}
+
+std::size_t ApiKeys::Table::first(const Sha256Bytes& hash) const noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, hash.data(), sizeof(word));
+  return static_cast<std::size_t>(word) & (slots_.size() - 1);
+}
+
+bool ApiKeys::Table::insert(const Sha256Bytes& hash, const ApiKey* key) {
+  std::size_t at = first(hash);
+  for (; slots_[at].key != nullptr; at = (at + 1) & (slots_.size() - 1)) {
+    if (slots_[at].hash == hash) return false;
+  }
+  slots_[at] = {hash, key};
+  return true;
+}
+
+const ApiKey* ApiKeys::Table::find(const Sha256Bytes& hash) const noexcept {
+  std::size_t at = first(hash);
+  for (; slots_[at].key != nullptr; at = (at + 1) & (slots_.size() - 1)) {
+    if (equal_in_constant_time(slots_[at].hash, hash)) return slots_[at].key;
+  }
+  return nullptr;
+}
+
+Parsed<ApiKeys> ApiKeys::create(std::vector<ApiKeyRecord> records, std::string_view secret) {
+  std::vector<Hash> hashes;
+  std::set<std::string_view> names;
+  for (const ApiKeyRecord& record : records) {
+    if (record.name.empty()) return mistake("an API key has no name", "give it one");
+    if (!names.insert(record.name).second) {
+      return mistake("two API keys are called " + quoted(record.name), "rename one of them");
+    }
+    Parsed<Hash> hash = parse_hash(record);
+    if (!hash) return tl::unexpected(std::move(hash.error()));
+    if (hash->keyed && secret.size() < kSecretBytesMin) {
+      return mistake("API key " + quoted(record.name) + " is hashed under a secret, but there is " +
+                         (secret.empty() ? "none" : "only a short one"),
+                     "configure the secret that it was hashed under, of 16 bytes or more");
+    }
+    hashes.push_back(*hash);
+  }
+  ApiKeys keys;
+  const auto keyed = static_cast<std::size_t>(
+      std::count_if(hashes.begin(), hashes.end(), [](const Hash& hash) { return hash.keyed; }));
+  keys.keyed_.reserve(keyed);
+  keys.plain_.reserve(hashes.size() - keyed);
+  if (keyed > 0) keys.secret_.emplace(secret);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    keys.keys_.push_back(std::make_unique<const ApiKey>(std::move(records[i])));
+    const ApiKey* const key = keys.keys_.back().get();
+    if (!(hashes[i].keyed ? keys.keyed_ : keys.plain_).insert(hashes[i].bytes, key)) {
+      return mistake("API key " + quoted(key->record().name) + " has the hash of another one",
+                     "remove one of them");
+    }
+  }
+  return keys;
+}
+
+const ApiKey* ApiKeys::find(std::string_view key) const noexcept {
+  if (key.empty() || key.size() > kApiKeyBytesMax) return nullptr;
+  const ApiKey* found = nullptr;
+  if (!keyed_.empty()) found = keyed_.find((*secret_)(key));
+  if (found == nullptr && !plain_.empty()) found = plain_.find(sha256(key));
+  return found;
+}
+
+std::string hash_api_key(std::string_view key, std::string_view secret) {
+  if (secret.empty()) return std::string{kPlainPrefix} + hex(sha256(key));
+  return std::string{kKeyedPrefix} + hex(HmacSecret{secret}(key));
+}
+
+std::optional<std::string_view> presented_api_key(const RequestView& request,
+                                                  std::span<const ApiKeySource> sources,
+                                                  std::span<char> scratch) noexcept {
+  for (const ApiKeySource& source : sources) {
+    const std::optional<std::string_view> key = presented_at(request, source, scratch);
+    if (key && !key->empty()) return key;
+  }
+  return std::nullopt;
+}
+
+}  // namespace sluice::identity

@@ -1,0 +1,175 @@
+#include "identity/identifier.h"
+
+#include "base/text.h"
+#include "identity/characters.h"
+
+#include <openssl/rand.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace sluice::identity {
+namespace {
+
+// Verdicts of one Identifier mean nothing to the next, which may have other keys.
+std::uint64_t next_generation() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+DigestSecret random_secret() {
+  DigestSecret secret;
+  static_assert(sizeof(secret) == 16);
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(&secret), sizeof(secret)) != 1) {
+    std::fputs("no random numbers from OpenSSL\n", stderr);
+    std::abort();
+  }
+  return secret;
+}
+
+constexpr std::string_view kUnknownKey = "the API key is unknown";
+constexpr std::string_view kExpiredKey = "the API key has expired";
+constexpr std::string_view kTooManyFailures = "too many failed proofs from this address";
+
+// The first failure is the one to tell about.
+void fail(Identity& identity, Proof proof, std::string_view why) noexcept {
+  if (!identity.why.empty()) return;
+  if (identity.proof == Proof::none) identity.proof = proof;
+  identity.why = why;
+}
+
+struct Person {
+  std::string_view user;
+  std::string_view tenant;
+  std::string_view tier;
+};
+
+// The first good proof names the person.
+void succeed(Identity& identity, const Person& person) noexcept {
+  if (identity.proof == Proof::good) return;
+  identity.proof = Proof::good;
+  identity.user = person.user;
+  identity.tenant = person.tenant;
+  identity.tier = person.tier;
+}
+
+}  // namespace
+
+PresentedToken presented_token(const RequestView& request) noexcept {
+  constexpr std::string_view kScheme = "bearer ";
+  PresentedToken found;
+  unsigned lines = 0;
+  for (const HeaderView& line : request.headers) {
+    if (!equals_ignoring_case(line.name, "authorization")) continue;
+    ++lines;
+    const std::string_view value = trimmed(line.value);
+    if (!equals_ignoring_case(value.substr(0, kScheme.size()), kScheme)) continue;
+    found.presented = true;
+    found.token = trimmed(value.substr(kScheme.size()));
+  }
+  found.repeated = lines > 1;
+  return found;
+}
+
+IdentifierScratch::IdentifierScratch(const IdentifierScratchLimits& limits)
+    : IdentifierScratch(limits, random_secret()) {}
+
+IdentifierScratch::IdentifierScratch(const IdentifierScratchLimits& limits, DigestSecret secret)
+    : tokens_(limits.tokens, secret), failures_(limits.failures, secret) {}
+
+Identifier::Identifier(IdentifierConfig config, ClientAddressFinder finder)
+    : config_(std::move(config)), finder_(std::move(finder)), generation_(next_generation()) {}
+
+Parsed<std::shared_ptr<const Identifier>> Identifier::create(IdentifierConfig config) {
+  Parsed<ClientAddressFinder> finder = ClientAddressFinder::create(config.address);
+  if (!finder) return tl::unexpected(std::move(finder.error()));
+  for (const ApiKeySource& source : config.api_key_sources) {
+    if (source.name.empty() && source.kind != ApiKeySource::Kind::basic) {
+      return mistake("a place for API keys has no name", "name the header, query field or cookie");
+    }
+  }
+  if (config.api_keys != nullptr && config.api_key_sources.empty()) {
+    return mistake("there are API keys, but no place where clients put them",
+                   "name a header, as in x-api-key");
+  }
+  return std::shared_ptr<const Identifier>{new Identifier{std::move(config), std::move(*finder)}};
+}
+
+Origin Identifier::address_of(const RequestView& request) const noexcept {
+  const ClientAddress client = finder_.find(request);
+  Origin origin{.address = client.address, .untrusted_forwarding = client.untrusted_forwarding};
+  if (config_.geo != nullptr) {
+    const GeoAnswer place = config_.geo->find(client.address);
+    origin.country = place.country;
+    origin.asn = place.asn;
+  }
+  return origin;
+}
+
+Identity Identifier::identify(const RequestView& request, const Origin& origin, Now now,
+                              IdentifierScratch& scratch) const noexcept {
+  if (scratch.generation_ != generation_) {
+    scratch.tokens_.clear();
+    scratch.generation_ = generation_;
+  }
+  Identity identity{.address = origin.address, .country = origin.country, .asn = origin.asn};
+  apply_token(request, now, scratch, identity);
+  apply_api_key(request, now, scratch, identity);
+  apply_certificate(request, identity);
+  return identity;
+}
+
+// Null: too many failures. What is known already is told in any case: it costs next to nothing,
+// and a good token must not suffer from bad ones behind the same address.
+const TokenVerdict* Identifier::verdict_on(std::string_view token, const IpAddress& address,
+                                           Now now, IdentifierScratch& scratch) const noexcept {
+  const Digest digest = scratch.tokens_.digest(token);
+  if (const TokenVerdict* const known = scratch.tokens_.find(digest, now)) return known;
+  if (!scratch.failures_.allows(address, now.mono)) return nullptr;
+  TokenVerdict verdict = config_.tokens->verify(token, now.wall());
+  if (verdict.fault != TokenFault::none) scratch.failures_.charge(address, now.mono);
+  return &scratch.tokens_.put(digest, std::move(verdict), now);
+}
+
+void Identifier::apply_token(const RequestView& request, Now now, IdentifierScratch& scratch,
+                             Identity& identity) const noexcept {
+  if (config_.tokens == nullptr) return;
+  const PresentedToken presented = presented_token(request);
+  if (!presented.presented) return;
+  if (presented.repeated) return fail(identity, Proof::invalid, to_string(TokenFault::repeated));
+  // Before it is even digested: that takes time, too.
+  if (presented.token.size() > config_.tokens->policy().token_bytes_max) {
+    return fail(identity, Proof::invalid, to_string(TokenFault::too_long));
+  }
+  const TokenVerdict* const verdict = verdict_on(presented.token, identity.address, now, scratch);
+  if (verdict == nullptr) return fail(identity, Proof::limited, kTooManyFailures);
+  if (verdict->fault != TokenFault::none) {
+    return fail(identity, Proof::invalid, to_string(verdict->fault));
+  }
+  identity.claims = verdict->claims.get();
+  succeed(identity, {verdict->user, verdict->tenant, verdict->tier});
+}
+
+void Identifier::apply_api_key(const RequestView& request, Now now, IdentifierScratch& scratch,
+                               Identity& identity) const noexcept {
+  if (config_.api_keys == nullptr) return;
+  const std::optional<std::string_view> presented =
+      presented_api_key(request, config_.api_key_sources, scratch.key_);
+  if (!presented) return;
+  const ApiKey* const key = config_.api_keys->find(*presented);
+  if (key == nullptr) return fail(identity, Proof::unknown, kUnknownKey);
+  if (key->is_expired(now.wall())) return fail(identity, Proof::invalid, kExpiredKey);
+  const ApiKeyRecord& record = key->record();
+  identity.api_key = record.name;
+  identity.attributes = key;
+  succeed(identity, {record.user, record.tenant, record.tier});
+}
+
+void Identifier::apply_certificate(const RequestView& request, Identity& identity) const noexcept {
+  if (!config_.certificates || request.tls_subject.empty()) return;
+  succeed(identity, {.user = request.tls_subject});
+}
+
+}  // namespace sluice::identity

@@ -1,0 +1,119 @@
+// Who is asking: everything that this folder finds out, put together.
+//
+// In two steps, because some rules are evaluated before anything is verified. The first one, the
+// origin, is cheap: the client's address and where that is. The second one looks at what the
+// client presents, in this order:
+//
+//   1. a token (Authorization: Bearer)
+//   2. an API key
+//   3. a certificate, verified by whoever ended TLS
+//
+// The first that is good gives user, tenant and tier, all three: they are never put together from
+// two sources, so that nobody joins the tier of one to the user of another. Claims and attributes
+// are shown of every proof that is good. What is not good counts as absent; `proof` tells how the
+// first one that was presented fared unless a later one is good.
+//
+// An Identifier is immutable and shared by workers. What changes lives in an IdentifierScratch, one
+// per worker. A steady client costs no allocation: its token is in the verdict cache.
+#pragma once
+
+#include "identity/api_keys.h"
+#include "identity/client_address.h"
+#include "identity/failure_limit.h"
+#include "identity/geo.h"
+#include "identity/identity.h"
+#include "identity/jwt.h"
+#include "identity/token_cache.h"
+#include <sluice/diagnostic.h>
+#include <sluice/request.h>
+#include <sluice/time.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace sluice::identity {
+
+struct IdentifierConfig {
+  ClientAddressConfig address;
+  std::shared_ptr<const Geo> geo;               // null: countries and networks stay unknown
+  std::shared_ptr<const TokenVerifier> tokens;  // null: tokens are not looked at
+  std::shared_ptr<const ApiKeys> api_keys;      // null: keys are not looked at
+  std::vector<ApiKeySource> api_key_sources{ApiKeySource{}};
+  bool certificates = true;  // the subject of a verified one is the user
+};
+
+// What is known before anything is verified.
+struct Origin {
+  IpAddress address;
+  std::string_view country;
+  std::uint32_t asn = 0;
+  bool untrusted_forwarding = false;  // see ClientAddress: worth one warning
+};
+
+struct IdentifierScratchLimits {
+  TokenCacheLimits tokens;
+  FailureLimits failures;
+};
+
+// One thread.
+class IdentifierScratch {
+ public:
+  // Draws the secret of its digests at random.
+  explicit IdentifierScratch(const IdentifierScratchLimits& limits = {});
+
+ private:
+  friend class Identifier;
+  IdentifierScratch(const IdentifierScratchLimits& limits, DigestSecret secret);
+
+  std::uint64_t generation_ = 0;  // of the Identifier whose verdicts are in the cache
+  TokenCache tokens_;
+  FailureLimit failures_;
+  // A decoded key, or a user name with its password.
+  std::array<char, 2 * kApiKeyBytesMax> key_{};
+};
+
+class Identifier {
+ public:
+  [[nodiscard]] static Parsed<std::shared_ptr<const Identifier>> create(IdentifierConfig config);
+
+  [[nodiscard]] Origin address_of(const RequestView& request) const noexcept;
+
+  // Views in the result are good until the scratch is used again.
+  [[nodiscard]] Identity identify(const RequestView& request, const Origin& origin, Now now,
+                                  IdentifierScratch& scratch) const noexcept;
+  [[nodiscard]] Identity identify(const RequestView& request, Now now,
+                                  IdentifierScratch& scratch) const noexcept {
+    return identify(request, address_of(request), now, scratch);
+  }
+
+ private:
+  Identifier(IdentifierConfig config, ClientAddressFinder finder);
+
+  void apply_token(const RequestView& request, Now now, IdentifierScratch& scratch,
+                   Identity& identity) const noexcept;
+  void apply_api_key(const RequestView& request, Now now, IdentifierScratch& scratch,
+                     Identity& identity) const noexcept;
+  void apply_certificate(const RequestView& request, Identity& identity) const noexcept;
+  [[nodiscard]] const TokenVerdict* verdict_on(std::string_view token, const IpAddress& address,
+                                               Now now, IdentifierScratch& scratch) const noexcept;
+
+  IdentifierConfig config_;
+  ClientAddressFinder finder_;
+  std::uint64_t generation_;
+};
+
+// The token of the one Authorization header with the scheme Bearer. Without such a header there is
+// none; where there are several Authorization headers, nobody can tell which one the server behind
+// will believe.
+struct PresentedToken {
+  bool presented = false;
+  bool repeated = false;
+  std::string_view token;
+};
+[[nodiscard]] PresentedToken presented_token(const RequestView& request) noexcept;
+
+}  // namespace sluice::identity
