@@ -2,7 +2,7 @@
 
 # A project that takes this tree in by add_subdirectory gets the library and nothing else.
 option(SLUICE_PROGRAM "Build the program" ${PROJECT_IS_TOP_LEVEL})
-option(SLUICE_ENGINE "Build what needs rules: identity, rule language, engine" ${PROJECT_IS_TOP_LEVEL})
+option(SLUICE_ENGINE "Build what knows rules: identity, rules, engine" ${PROJECT_IS_TOP_LEVEL})
 option(SLUICE_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(SLUICE_INSTALL "Install with cmake --install" ${PROJECT_IS_TOP_LEVEL})
 option(BUILD_SHARED_LIBS "Build libsluice as a shared library" OFF)

@@ -379,9 +379,9 @@ void RuleSet::drop_losers(Matches& matches) const noexcept {
   matches.count = kept;
 }
 
-std::string_view RuleSet::route(const Matched& matched) const noexcept {
+const PathTemplate* RuleSet::path(const Matched& matched) const noexcept {
   const Compiled& compiled = compiled_[matched.rule];
-  return compiled.paths.empty() ? std::string_view{} : compiled.paths[matched.path].text();
+  return compiled.paths.empty() ? nullptr : &compiled.paths[matched.path];
 }
 
 }  // namespace sluice::rules

@@ -79,8 +79,8 @@ class RuleSet {
   // request.
   [[nodiscard]] std::string_view mismatch(RuleNumber rule, const Asked& asked) const noexcept;
 
-  // The template that matched, as the rule has it; empty: the rule names no path.
-  [[nodiscard]] std::string_view route(const Matched& matched) const noexcept;
+  // The template that matched; null: the rule names no path.
+  [[nodiscard]] const PathTemplate* path(const Matched& matched) const noexcept;
 
  private:
   struct Text {

@@ -25,6 +25,10 @@ struct Check {
   Cost cost = 1;
   OnChange change = OnChange::keep;  // what to do with a state that another limit wrote
   NoRoom no_room = NoRoom::forgive;
+
+  // For stores with a memory of their own in front of the truth.
+  bool may_be_refunded = false;  // a refusal may end before its time
+  bool scale = false;            // may be taken ahead, see Worker in store/local
 };
 
 // A charge that may be refunded, once.

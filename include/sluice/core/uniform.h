@@ -16,38 +16,38 @@ template <class Limit>
 struct StateOf;
 template <>
 struct StateOf<GcraLimit> {
-  using type = GcraState;
+  using State = GcraState;
 };
 template <>
 struct StateOf<IntervalLimit> {
-  using type = IntervalState;
+  using State = IntervalState;
 };
 template <>
 struct StateOf<WindowLimit> {
-  using type = WindowState;
+  using State = WindowState;
 };
 template <>
 struct StateOf<FirstRequestLimit> {
-  using type = WindowState;
+  using State = WindowState;
 };
 template <>
 struct StateOf<LogLimit> {
-  using type = LogView;
+  using State = LogView;
 };
 template <>
 struct StateOf<CounterLimit> {
-  using type = CounterState;
+  using State = CounterState;
 };
 template <>
 struct StateOf<BucketsLimit> {
-  using type = BucketsView;
+  using State = BucketsView;
 };
 template <>
 struct StateOf<ConcurrencyLimit> {
-  using type = ConcurrencyState;
+  using State = ConcurrencyState;
 };
 template <class Limit>
-using state_of = typename StateOf<Limit>::type;
+using StateFor = typename StateOf<Limit>::State;
 
 // ---- step: decide -----------------------------------------------------------------------------
 

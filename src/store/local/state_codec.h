@@ -28,7 +28,7 @@ constexpr bool kIsLarge =
 // A small state, and what a bucket's block knows besides.
 template <class Kind>
 struct Held {
-  core::state_of<Kind> state;
+  core::StateFor<Kind> state;
   std::uint32_t nonce = 0;     // 0: held in a word
   std::uint64_t word_end = 0;  // block: the last mark that a word may have issued
 };
@@ -84,7 +84,7 @@ template <class Kind>
 template <class Kind>
 struct Codec {
   using Layout = StoredLimit::Layout;
-  using State = core::state_of<Kind>;
+  using State = core::StateFor<Kind>;
 
   static std::uint64_t mask(const Layout& layout) noexcept {
     return (std::uint64_t{1} << layout.count_bits) - 1;

@@ -90,7 +90,7 @@ Debt debt_of(const Decision& decision) noexcept {
 // A block must outlive the receipts of the word before it, so these count as debt, too.
 template <class Kind>
 Debt debt_of(const Kind& limit, const Held<Kind>& held, Now now) noexcept {
-  core::state_of<Kind> state = held.state;
+  core::StateFor<Kind> state = held.state;
   if constexpr (kIsMeter<Kind>) {
     if (held.nonce != 0 && ahead(limit, held.word_end, now) > ahead(limit, state.tat, now)) {
       state.tat = held.word_end;

@@ -1,0 +1,119 @@
+// For tests: a table, a worker, rules made by hand, and requests in one line.
+#pragma once
+
+#include "engine/worker.h"
+#include "identity/identifier.h"
+#include "store/local/local_authority.h"
+#include "store/local/local_store.h"
+#include <sluice/core/limit_text.h>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sluice::engine {
+
+inline rules::RuleLimit limit(std::string_view text,
+                              std::optional<Algorithm> algorithm = std::nullopt) {
+  return {.limit = core::parse_limit(text, algorithm).value()};
+}
+
+inline rules::Rule rule(std::string name, std::vector<rules::RuleLimit> limits,
+                        std::vector<rules::Per> per = {}) {
+  rules::Rule made;
+  made.name = std::move(name);
+  made.limits = std::move(limits);
+  made.per = std::move(per);
+  return made;
+}
+
+inline rules::Per per(rules::Per::Kind kind, std::string name = {}) {
+  return {.kind = kind, .name = std::move(name)};
+}
+
+class EngineFixture : public ::testing::Test {
+ protected:
+  struct Sent {
+    std::string method = "GET";
+    std::string target = "/";
+    std::vector<HeaderView> headers;
+    std::string ip = "192.0.2.1";
+    std::string domain;
+  };
+
+  static Now at(Nanos time) {
+    return {.mono = MonoTime{std::chrono::hours{1000} + time},
+            .wall_offset = std::chrono::seconds{1'700'000'000}};
+  }
+
+  void use(std::vector<rules::Rule> all, rules::Unmatched unmatched = rules::Unmatched::allow) {
+    auto made = Snapshot::make({.rules = std::move(all), .unmatched = unmatched}, *local_, now_);
+    ASSERT_TRUE(made) << made.error().text();
+    worker_->use(*made);
+  }
+
+  store::Completion decide(Op& op, const Sent& sent) {
+    const RequestView request{.method = sent.method,
+                              .host = "api.example.com",
+                              .target = sent.target,
+                              .headers = sent.headers,
+                              .peer = *IpAddress::parse(sent.ip),
+                              .tls_subject = {},
+                              .domain = sent.domain,
+                              .descriptor = {}};
+    return worker_->decide(op, request, now_);
+  }
+
+  // Decided and settled: with the upstream's answer, or without one.
+  Action ask(const Sent& sent, std::uint16_t answered = 200) {
+    EXPECT_EQ(decide(op_, sent), store::Completion::now);
+    const Action action = op_.action;
+    const ResponseView response{.status = answered, .grpc_status = {}, .headers = {}};
+    reason_ = op_.reason;
+    status_ = op_.status;
+    decision_ = op_.decision;
+    rule_ = op_.rule != nullptr ? op_.rule->name : "";
+    worker_->settle(op_, action == Action::pass ? &response : nullptr, now_);
+    return action;
+  }
+  int passed(int requests, const Sent& sent, std::uint16_t answered = 200) {
+    int count = 0;
+    for (int i = 0; i < requests; ++i) count += ask(sent, answered) == Action::pass ? 1 : 0;
+    return count;
+  }
+
+  // Knows two API keys: of a client that pays, and of one that does not.
+  std::unique_ptr<Worker> new_worker(store::Store& store) {
+    const auto key = [](const char* name, const char* tier) {
+      return identity::ApiKeyRecord{
+          .name = name, .hash = identity::hash_api_key(name), .tier = tier};
+    };
+    identity::IdentifierConfig config;
+    config.api_keys = std::make_shared<const identity::ApiKeys>(
+        identity::ApiKeys::create({key("paid-key", "paid"), key("free-key", "free")}).value());
+    auto worker = std::make_unique<Worker>(store, *local_);
+    worker->use(identity::Identifier::create(std::move(config)).value());
+    return worker;
+  }
+
+  Now now_ = at(Nanos{0});
+  std::unique_ptr<store::LocalStore> table_ =
+      store::LocalStore::open({.mapping = {.memory = store::Mapping::kMemoryMin}}, at(Nanos{0}))
+          .value();
+  std::unique_ptr<store::LocalAuthority> local_ =
+      std::make_unique<store::LocalAuthority>(*table_, 1);
+  std::unique_ptr<Worker> worker_ = new_worker(*local_);
+  Op op_;
+  Reason reason_ = Reason::allowed;
+  std::uint16_t status_ = 0;
+  Decision decision_;
+  std::string rule_;
+};
+
+}  // namespace sluice::engine

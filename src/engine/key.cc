@@ -1,0 +1,113 @@
+#include "engine/key.h"
+
+#include "base/text.h"
+#include "identity/fields.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace sluice::engine {
+namespace {
+
+using rules::Per;
+
+std::string_view address_bytes(const IpAddress& address, const Per& per,
+                               ValueScratch& scratch) noexcept {
+  const IpAddress masked = address.masked(address.is_v4 ? per.v4_bits : per.v6_bits);
+  const std::size_t size = masked.bits() / 8;
+  std::copy_n(masked.bytes.begin(), size, scratch.begin());
+  return {scratch.data(), size};
+}
+
+std::string_view descriptor_value(const RequestView& request, std::string_view key) noexcept {
+  for (const DescriptorEntry& entry : request.descriptor) {
+    if (entry.key == key) return entry.value;
+  }
+  return {};
+}
+
+// When a value is missing, the address stands for it; the default, also for what `ip` means then.
+constexpr Per kByAddress{.kind = Per::Kind::ip, .name = {}};
+
+}  // namespace
+
+std::string_view value_of(const Per& per, const rules::Asked& asked, const rules::Matched& matched,
+                          const rules::PathTemplate* path, ValueScratch& scratch) noexcept {
+  const identity::Identity& client = asked.client;
+  switch (per.kind) {
+    case Per::Kind::user: return client.user;
+    case Per::Kind::api_key: return client.api_key;
+    case Per::Kind::tenant: return client.tenant;
+    case Per::Kind::ip: return address_bytes(client.address, per, scratch);
+    case Per::Kind::country: return client.country;
+    case Per::Kind::asn: {
+      if (client.asn == 0) return {};
+      const auto end = std::to_chars(scratch.data(), scratch.data() + scratch.size(), client.asn);
+      return {scratch.data(), static_cast<std::size_t>(end.ptr - scratch.data())};
+    }
+    case Per::Kind::method: return asked.request.method;
+    case Per::Kind::route: return path != nullptr ? path->text() : std::string_view{};
+    case Per::Kind::path: {
+      const int number = path != nullptr ? path->parameter(per.name) : -1;
+      return number < 0 ? std::string_view{} : matched.parameters[static_cast<std::size_t>(number)];
+    }
+    case Per::Kind::header: return asked.request.header(per.name).value_or(std::string_view{});
+    case Per::Kind::query:
+      return identity::find_query_field(asked.query, per.name, scratch)
+          .value_or(std::string_view{});
+    case Per::Kind::claim:
+      return client.claims != nullptr ? client.claims->find(per.name) : std::string_view{};
+    case Per::Kind::descriptor: return descriptor_value(asked.request, per.name);
+  }
+  return {};
+}
+
+Key key_of(const Plan& plan, const rules::Asked& asked, const rules::Matched& matched,
+           const rules::PathTemplate* path) noexcept {
+  using rules::Missing;
+  const rules::Rule& rule = *plan.rule;
+  ValueScratch scratch;
+  if (plan.hasher) {
+    const std::string_view value = value_of(rule.per[0], asked, matched, path, scratch);
+    if (!value.empty()) [[likely]]
+      return {.digest = {.low = plan.hasher->low(value)}};
+  }
+  KeyDigest digest = plan.prefix;
+  for (const Per& per : rule.per) {
+    const std::string_view value = value_of(per, asked, matched, path, scratch);
+    if (!value.empty()) {
+      digest.add(static_cast<std::uint8_t>(per.kind), value);
+      continue;
+    }
+    switch (rule.missing) {
+      case Missing::skip: return {.fate = Key::Fate::skipped, .digest = {}};
+      case Missing::refuse: return {.fate = Key::Fate::refused, .digest = {}};
+      case Missing::shared: digest.add(static_cast<std::uint8_t>(KeyPart::shared), {}); break;
+      case Missing::ip:
+        digest.add(static_cast<std::uint8_t>(Per::Kind::ip),
+                   address_bytes(asked.client.address, kByAddress, scratch));
+        break;
+    }
+  }
+  return {.digest = digest.finish()};
+}
+
+store::Cost cost_of(const rules::CostRule& cost, const rules::Asked& asked) noexcept {
+  using Kind = rules::CostRule::Kind;
+  if (cost.kind == Kind::constant) return cost.constant;
+  if (cost.kind == Kind::method) {
+    const auto found =
+        std::ranges::find(cost.by_method, asked.request.method,
+                          [](const auto& one) -> std::string_view { return one.first; });
+    return found == cost.by_method.end() ? cost.constant : found->second;
+  }
+  ValueScratch scratch;
+  const auto text = cost.kind == Kind::header
+                        ? asked.request.header(cost.name)
+                        : identity::find_query_field(asked.query, cost.name, scratch);
+  const auto number = text ? parse_number(*text) : std::nullopt;
+  if (!number) return cost.constant;
+  return static_cast<store::Cost>(std::clamp<std::uint64_t>(*number, 1, cost.max));
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,38 @@
+// From a rule that concerns a request to the key that is counted.
+#pragma once
+
+#include "engine/snapshot.h"
+#include "rules/rule_set.h"
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace sluice::engine {
+
+struct Key {
+  enum class Fate : std::uint8_t {
+    counted,  // under this digest
+    skipped,  // a value is missing, and then the rule does not apply
+    refused,  // a value is missing, and then the request is refused
+  };
+  Fate fate = Fate::counted;
+  Digest digest;
+};
+
+// The values that `per` names, and what stands for those that are missing. No allocation.
+[[nodiscard]] Key key_of(const Plan& plan, const rules::Asked& asked, const rules::Matched& matched,
+                         const rules::PathTemplate* path) noexcept;
+
+// One value as it goes into the key; empty: missing. Some are written to the scratch. `path` is the
+// template that matched, or null.
+using ValueScratch = std::array<char, 1024>;
+[[nodiscard]] std::string_view value_of(const rules::Per& per, const rules::Asked& asked,
+                                        const rules::Matched& matched,
+                                        const rules::PathTemplate* path,
+                                        ValueScratch& scratch) noexcept;
+
+// How much a request costs under a rule.
+[[nodiscard]] store::Cost cost_of(const rules::CostRule& cost, const rules::Asked& asked) noexcept;
+
+}  // namespace sluice::engine

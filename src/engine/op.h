@@ -1,0 +1,115 @@
+// One request's way through the engine, from the question to the last word about it.
+//
+// Front ends keep ops and use them again and again; a decision allocates nothing. An op owns a
+// reference to the rules it was decided by and all that it charged, and holds no views into the
+// request: by the time it is settled, the request's buffer may be gone.
+//
+//     idle -> decide() -> decided | waiting -> completed -> decided -> settle() -> idle
+//
+// One thread: the worker that decides it.
+#pragma once
+
+#include "engine/snapshot.h"
+#include "store/store.h"
+#include <sluice/decision.h>
+#include <sluice/time.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace sluice::engine {
+
+enum class Action : std::uint8_t {
+  pass,
+  reject,  // with `status`
+  drop,    // close without an answer
+};
+
+enum class Reason : std::uint8_t {
+  allowed,         // every limit has room
+  unmatched,       // no rule concerns it, and then requests pass
+  limited,         // a limit is reached
+  never,           // it costs more than a limit ever has
+  blocked,         // a limit was reached before, and that costs some time
+  missing_value,   // a rule wants a value that is not there
+  no_rule,         // no rule concerns it, and then requests are rejected
+  too_many_rules,  // more limits than one request may have
+  bad_target,      // its path cannot be told
+  store_failed,    // nobody could say, and the rule wants that to be a no
+};
+[[nodiscard]] std::string_view to_string(Reason reason) noexcept;
+
+// One limit's word on the request.
+struct LimitOutcome {
+  const rules::Rule* rule = nullptr;
+  const rules::RuleLimit* limit = nullptr;
+  Decision decision;
+  bool shadow = false;  // it only tells
+};
+
+class Op {
+ public:
+  Op() = default;
+  Op(const Op&) = delete;
+  Op& operator=(const Op&) = delete;
+
+  // ---- the decision ---------------------------------------------------------------------------
+
+  Action action = Action::pass;
+  Reason reason = Reason::allowed;
+  std::uint16_t status = 200;         // to reject with
+  const rules::Rule* rule = nullptr;  // that binds; null: none does
+  Decision decision;                  // of its limit
+  std::string_view source = "local";  // who decided
+
+  [[nodiscard]] std::span<const LimitOutcome> limits() const noexcept {
+    return std::span{outcomes_}.first(outcome_count_);
+  }
+
+  // Called when decide() said "later", once, by the worker.
+  void (*completed)(Op&) noexcept = nullptr;
+  void* owner = nullptr;
+
+  [[nodiscard]] bool waiting() const noexcept { return stage_ == Stage::waiting; }
+
+ private:
+  friend class Worker;
+
+  enum class Stage : std::uint8_t { idle, waiting, decided };
+
+  // What was asked of the store, and for whom.
+  struct Asked {
+    const Plan* plan = nullptr;
+    const PlannedLimit* limit = nullptr;
+    std::uint64_t key = 0;  // of the rule, before its limits are told apart
+  };
+  // A charge that somebody may want back.
+  struct Held {
+    store::Check check;
+    store::Charge charge;
+    const rules::Rule* rule = nullptr;
+    store::Store* by = nullptr;  // who charged it
+    bool in_flight = false;      // a lease, to be returned at the end
+  };
+
+  static constexpr std::size_t kMost = store::kCallChecksMax;
+
+  Stage stage_ = Stage::idle;
+  Now asked_at_;
+  std::shared_ptr<const Snapshot> snapshot_;
+  class Worker* worker_ = nullptr;
+  store::Call call_;
+  std::array<Asked, kMost> asked_;
+  std::array<store::Check, kMost> shadow_checks_;
+  std::array<Asked, kMost> shadows_;
+  std::size_t shadow_count_ = 0;
+  std::array<LimitOutcome, 2 * kMost> outcomes_;
+  std::size_t outcome_count_ = 0;
+  std::array<Held, kMost> held_;
+  std::size_t held_count_ = 0;
+};
+
+}  // namespace sluice::engine

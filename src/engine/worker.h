@@ -1,0 +1,111 @@
+// Decides requests, one worker per thread.
+//
+// The order of a decision: the path is normalised; the client's address is found; rules that want
+// no proof of who is asking are charged; tokens and keys are verified; every other rule that
+// concerns the request is looked up, and all of their limits are asked in one step, all or nothing.
+// Shadow rules are told of what was admitted and never refuse.
+//
+// One thread. Deciding allocates nothing, takes no lock, reads no clock and does not log.
+#pragma once
+
+#include "engine/op.h"
+#include "engine/snapshot.h"
+#include "identity/identifier.h"
+#include "identity/path.h"
+#include "store/store.h"
+#include <sluice/request.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+namespace sluice::engine {
+
+struct WorkerCounters {
+  std::uint64_t decided = 0;
+  std::uint64_t passed = 0;
+  std::uint64_t rejected = 0;
+  std::uint64_t too_many_rules = 0;
+  std::uint64_t bad_targets = 0;
+  std::uint64_t store_failures = 0;
+  std::uint64_t would_refuse = 0;  // by shadow rules
+  std::uint64_t blocks = 0;        // that began
+};
+
+// What the upstream answered.
+struct ResponseView {
+  std::uint16_t status = 0;
+  std::optional<std::uint8_t> grpc_status;
+  std::span<const HeaderView> headers;
+};
+
+class Worker {
+ public:
+  // `store` answers for all rules; `fallback` for those that spend their share when it cannot.
+  Worker(store::Store& store, store::Store& fallback) : store_(store), fallback_(fallback) {}
+
+  // For requests from now on; those under way keep their rules. Both are needed before the first.
+  void use(std::shared_ptr<const Snapshot> snapshot) noexcept { snapshot_ = std::move(snapshot); }
+  void use(std::shared_ptr<const identity::Identifier> identifier) noexcept {
+    identifier_ = std::move(identifier);
+  }
+
+  // Decided at once, or later: then op.completed is called. The request must stay until this
+  // returns, no longer.
+  store::Completion decide(Op& op, const RequestView& request, Now now) noexcept;
+
+  // The store takes too long: every rule that is concerned decides by its `on_failure`.
+  void give_up_waiting(Op& op, Now now) noexcept;
+
+  // The client left before it was decided, or while it was held in a queue: what was charged is
+  // given back, as nothing was passed on.
+  void abandon(Op& op, Now now) noexcept;
+
+  // The response is there: limits that count only some of them get back what does not count, and
+  // requests in flight are in flight no longer. Without a response (null) charges stay.
+  void settle(Op& op, const ResponseView* response, Now now) noexcept;
+
+  // The request is still in flight: its leases live on.
+  void renew(Op& op, Now now) noexcept;
+
+  // What the request cost in the end, under the rules whose cost may be corrected.
+  void correct_cost(Op& op, store::Cost actual, Now now) noexcept;
+
+  [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
+
+ private:
+  enum class Resolved : std::uint8_t { ready, missing, too_many };
+
+  [[nodiscard]] store::Completion finish(Op& op, Action action, Reason reason, std::uint16_t status,
+                                         const rules::Rule* rule = nullptr) noexcept;
+  [[nodiscard]] Resolved resolve(Op& op, const rules::Asked& asked, const rules::Matches& matches,
+                                 const rules::Rule*& lacking) noexcept;
+  [[nodiscard]] static std::string_view tier_of(const rules::Rule& rule,
+                                                const rules::Asked& asked) noexcept;
+  static void later(store::Call& call) noexcept;
+  void conclude(Op& op, store::Store& by, Now now) noexcept;
+  void record(Op& op, store::Store& by, bool keep_charges) noexcept;
+  void ask_shadows(Op& op, Now now) noexcept;
+  void refuse(Op& op, Now now) noexcept;
+  [[nodiscard]] bool blocked(Op& op, Now now) noexcept;
+  void punish(Op& op, Now now) noexcept;
+  const Decision& ask_alone(const PlannedLimit& limit, std::uint64_t key, store::Cost cost,
+                            Now now) noexcept;
+  static void give_back(const Op::Held& held, Now now) noexcept;
+
+  store::Store& store_;
+  store::Store& fallback_;
+  std::shared_ptr<const identity::Identifier> identifier_;
+  std::shared_ptr<const Snapshot> snapshot_;
+  identity::IdentifierScratch scratch_;
+  std::array<char, identity::kPathScratchBytes> path_;
+  std::array<char, 256> host_;
+  rules::Matches matches_;
+  store::Call alone_;  // for counts that are asked one by one
+  WorkerCounters counters_;
+};
+
+}  // namespace sluice::engine
