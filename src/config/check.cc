@@ -60,17 +60,24 @@ class Checker {
 
   [[nodiscard]] Checked take() { return std::move(checked_); }
 
-  // `name` is the key that the value belongs to, for messages.
-  void check_value(const Node& node, const Shape& shape, std::string_view name) {
+  // Where a value stands, for messages.
+  struct Position {
+    std::string_view name;     // of the key
+    const Key* key = nullptr;  // absent for the root and where the writer chooses the keys
+    bool is_item = false;      // of a list behind the key
+
+    [[nodiscard]] std::string text() const {
+      return is_item ? fmt::format("an item of '{}'", name) : fmt::format("'{}'", name);
+    }
+  };
+
+  void check_value(const Node& node, const Shape& shape, const Position& at) {
     switch (node.kind) {
       case Node::Kind::refused: checked_.refuse(node); return;
-      case Node::Kind::null:
-        refuse(node, fmt::format("'{}' has no value", name),
-               fmt::format("leave it out, or write {}", expected(shape)));
-        return;
-      case Node::Kind::scalar: check_single(node, shape, name); return;
-      case Node::Kind::list: check_list(node, shape, name); return;
-      case Node::Kind::map: check_map(node, shape, name); return;
+      case Node::Kind::null: refuse_null(node, shape, at); return;
+      case Node::Kind::scalar: check_single(node, shape, at); return;
+      case Node::Kind::list: check_list(node, shape, at); return;
+      case Node::Kind::map: check_map(node, shape, at); return;
     }
   }
 
@@ -80,9 +87,21 @@ class Checker {
     checked_.refuse(node);
   }
 
-  void refuse_kind(const Node& node, const Shape& shape, std::string_view name) {
-    refuse(node, fmt::format("'{}' cannot be {}", name, article_and_kind(node.kind)),
-           fmt::format("write {}", expected(shape)));
+  static std::string example_of(const Position& at) {
+    if (at.key == nullptr || at.key->examples.empty() || at.is_item) return {};
+    return fmt::format(", as in {}: {}", at.name, at.key->examples.front());
+  }
+
+  void refuse_null(const Node& node, const Shape& shape, const Position& at) {
+    const bool needed = at.key != nullptr && at.key->required && !at.is_item;
+    refuse(node, fmt::format("{} has no value", at.text()),
+           fmt::format("{}write {}{}", needed ? "" : "leave it out, or ", expected(shape),
+                       example_of(at)));
+  }
+
+  void refuse_kind(const Node& node, const Shape& shape, const Position& at) {
+    refuse(node, fmt::format("{} cannot be {}", at.text(), article_and_kind(node.kind)),
+           fmt::format("write {}{}", expected(shape), example_of(at)));
   }
 
   static const Form* form_of(const Shape& shape, Form::Type type) {
@@ -92,52 +111,69 @@ class Checker {
     return nullptr;
   }
 
-  void check_single(const Node& node, const Shape& shape, std::string_view name) {
+  void check_single(const Node& node, const Shape& shape, const Position& at) {
     if (std::none_of(shape.forms.begin(), shape.forms.end(), is_scalar_form)) {
-      refuse_kind(node, shape, name);
+      refuse_kind(node, shape, at);
       return;
     }
-    if (const auto problem = check_scalar(node, shape)) {
-      refuse(node, fmt::format("{}: {}", name, problem->message), problem->remedy);
-    }
+    const auto problem = check_scalar(node, shape);
+    if (!problem) return;
+    const Hint* hint = at.key == nullptr ? nullptr : find_hint(at.key->hints, node.text);
+    refuse(node, fmt::format("{}: {}", at.name, problem->message),
+           hint == nullptr ? problem->remedy : std::string{hint->remedy});
   }
 
-  void check_list(const Node& node, const Shape& shape, std::string_view name) {
+  static const Hint* find_hint(const std::vector<Hint>& hints, std::string_view word) {
+    for (const Hint& hint : hints) {
+      if (hint.word == word) return &hint;
+    }
+    return nullptr;
+  }
+
+  void check_list(const Node& node, const Shape& shape, const Position& at) {
     const Form* form = form_of(shape, Form::Type::list);
     if (form == nullptr) {
-      refuse_kind(node, shape, name);
+      refuse_kind(node, shape, at);
       return;
     }
     if (node.children.empty() && !form->may_be_empty) {
-      refuse(node, fmt::format("the list '{}' is empty", name),
+      refuse(node, fmt::format("the list '{}' is empty", at.name),
              "leave the key out, or add an item");
     }
-    for (const Node& item : node.items()) check_value(item, *form->items, name);
+    for (const Node& item : node.items()) {
+      check_value(item, *form->items, {.name = at.name, .key = at.key, .is_item = true});
+    }
   }
 
-  void check_map(const Node& node, const Shape& shape, std::string_view name) {
+  void check_map(const Node& node, const Shape& shape, const Position& at) {
     const Form* form = form_of(shape, Form::Type::map);
     if (form == nullptr) {
-      refuse_kind(node, shape, name);
+      refuse_kind(node, shape, at);
       return;
     }
     const Section& section = form->section();
-    std::vector<std::string_view> meant;  // keys that were most likely misspelt
-    for (std::size_t i = 0; i < node.size(); ++i) check_entry(node, i, section, meant);
-    check_required(node, section, meant);
-    if (meant.empty()) check_sets(node, section);
+    Misspelt misspelt;
+    for (std::size_t i = 0; i < node.size(); ++i) check_entry(node, i, section, misspelt);
+    if (misspelt.hinted) return;  // what is missing was most likely said in other words
+    check_required(node, section, misspelt.meant);
+    if (misspelt.meant.empty()) check_sets(node, section);
     check_needs(node, section);
   }
 
-  void check_entry(const Node& map, std::size_t i, const Section& section,
-                   std::vector<std::string_view>& meant) {
+  // Unknown keys of one map.
+  struct Misspelt {
+    std::vector<std::string_view> meant;  // most likely
+    bool hinted = false;
+  };
+
+  void check_entry(const Node& map, std::size_t i, const Section& section, Misspelt& misspelt) {
     const Node& key = map.key(i);
     if (const Key* known = section.find(key.text)) {
-      check_value(map.value(i), known->shape, known->name);
+      check_value(map.value(i), known->shape, {.name = known->name, .key = known});
     } else if (section.others) {
       check_other(key, map.value(i), *section.others);
     } else {
-      report_unknown(key, section, meant);
+      report_unknown(key, section, misspelt);
     }
   }
 
@@ -149,21 +185,20 @@ class Checker {
         return;
       }
     }
-    check_value(value, others.shape, key.text);
+    check_value(value, others.shape, {.name = key.text});
   }
 
-  void report_unknown(const Node& key, const Section& section,
-                      std::vector<std::string_view>& meant) {
+  void report_unknown(const Node& key, const Section& section, Misspelt& misspelt) {
     const std::string message = fmt::format("unknown key {} in {}", quoted(key.text), section.name);
-    for (const Hint& hint : section.hints) {
-      if (hint.word != key.text) continue;
-      diagnostics_.error(key, message, std::string{hint.remedy});
+    if (const Hint* hint = find_hint(section.hints, key.text)) {
+      misspelt.hinted = true;
+      diagnostics_.error(key, message, std::string{hint->remedy});
       return;
     }
     std::vector<std::string_view> known;
     for (const Key& one : section.keys) known.push_back(one.name);
     const std::string_view nearest = nearest_word(key.text, known);
-    if (!nearest.empty()) meant.push_back(nearest);
+    if (!nearest.empty()) misspelt.meant.push_back(nearest);
     diagnostics_.error(key, message,
                        nearest.empty() ? fmt::format("known are {}", join_words(known))
                                        : fmt::format("did you mean '{}'?", nearest));
@@ -221,7 +256,7 @@ class Checker {
 Checked check(const Node& root, const Shape& shape, std::string_view what,
               Diagnostics& diagnostics) {
   Checker checker{diagnostics};
-  checker.check_value(root, shape, what);
+  checker.check_value(root, shape, {.name = what});
   return checker.take();
 }
 

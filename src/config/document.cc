@@ -105,6 +105,7 @@ std::optional<Document> parse_document(std::string_view text, std::string_view f
 
   std::optional<Node> root = read_yaml(*source, diagnostics, options);
   if (!root) return std::nullopt;
+  if (root->source == nullptr) root->source = source.get();  // of a text without any value
   return Document{.source = std::move(source), .root = *std::move(root)};
 }
 

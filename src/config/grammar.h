@@ -63,6 +63,12 @@ struct Shape {
 [[nodiscard]] Shape map_of(const Section& (*section)());
 [[nodiscard]] Shape operator|(Shape first, const Shape& second);
 
+// A word that people write although it is none of those that are known, and what to tell them.
+struct Hint {
+  std::string_view word;
+  std::string_view remedy;
+};
+
 struct Key {
   std::string_view name;
   Shape shape;
@@ -70,6 +76,7 @@ struct Key {
   std::string_view fallback = {};  // what holds without the key
   bool required = false;
   std::vector<std::string_view> examples = {};  // YAML values
+  std::vector<Hint> hints = {};                 // for its value
 };
 
 // Keys that the writer chooses, as the names of headers.
@@ -80,12 +87,6 @@ struct OtherKeys {
   std::string_view meaning;
 };
 
-// A word that people write although it is not one of the keys, and what to tell them.
-struct Hint {
-  std::string_view word;
-  std::string_view remedy;
-};
-
 struct Section {
   std::string_view name;  // unique in its grammar
   std::string_view meaning;
@@ -94,7 +95,7 @@ struct Section {
   std::vector<std::vector<std::string_view>> exactly_one = {};  // of each of these sets
   std::vector<std::vector<std::string_view>> at_least_one = {};
   std::vector<std::pair<std::string_view, std::string_view>> needs = {};  // the first the second
-  std::vector<Hint> hints = {};
+  std::vector<Hint> hints = {};                                           // for its keys
 
   [[nodiscard]] const Key* find(std::string_view key) const noexcept;
 };

@@ -99,7 +99,7 @@ TEST(Grammar, SaysWhatIsMissing) {
   EXPECT_THAT(mistakes_in("years:\n"),
               ElementsAre("1:1: 'years' has no value; leave it out, or write a list"));
   EXPECT_THAT(mistakes_in("years: [~]\n"),
-              ElementsAre("1:9: 'years' has no value; leave it out, or write a number"));
+              ElementsAre("1:9: an item of 'years' has no value; leave it out, or write a number"));
   EXPECT_THAT(mistakes_in("doors: []\n"),
               ElementsAre("1:8: the list 'doors' is empty; leave the key out, or add an item"));
 }

@@ -41,10 +41,12 @@ Problem check_word(const Node& scalar, const std::vector<std::string_view>& word
     return std::nullopt;
   }
   const std::string_view nearest = nearest_word(scalar.text, words);
-  const std::string guess =
-      nearest.empty() ? std::string{} : fmt::format("did you mean '{}'? ", nearest);
-  return Diagnostic{fmt::format("unknown value {}", quoted(scalar.text)),
-                    fmt::format("{}known are {}", guess, join_words(words))};
+  constexpr std::size_t kShortList = 6;  // worth showing beside a guess
+  std::string remedy = nearest.empty() ? "" : fmt::format("did you mean '{}'?", nearest);
+  if (nearest.empty() || words.size() <= kShortList) {
+    remedy += fmt::format("{}known are {}", remedy.empty() ? "" : " ", join_words(words));
+  }
+  return Diagnostic{fmt::format("unknown value {}", quoted(scalar.text)), std::move(remedy)};
 }
 
 Problem check_flag(const Node& scalar) {

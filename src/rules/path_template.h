@@ -1,16 +1,12 @@
-// Paths as rules write them: /v1/users/{id}/files/**.
+// Paths with places to fill in: /v1/users/{id}, /files/*/raw, /static/**.
 //
-// A template is a list of segments. `*` stands for one segment, `{name}` for one that can be asked
-// for by name, and `**`, at the end only, for any number of them, none included. A slash at the end
-// of a path says nothing: /login/ is /login, or a limit on one could be dodged by the other.
-//
-// Immutable.
+// A template is a list of segments between slashes. `*` and `{name}` stand for one whole segment
+// that is not empty, a final `**` for whatever follows, also nothing. A trailing slash is a last
+// segment that is empty.
 #pragma once
 
 #include <sluice/diagnostic.h>
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,60 +14,14 @@
 
 namespace sluice::rules {
 
-// The values that the parameters of a template have in a path, by the order of the parameters.
-inline constexpr std::size_t kPathParametersMax = 8;
-using PathParameters = std::array<std::string_view, kPathParametersMax>;
-
 struct PathSegment {
-  // In the order of how much they say, least first.
-  enum class Kind : std::uint8_t { rest, any, parameter, literal };
+  enum class Kind : std::uint8_t { literal, parameter, any, rest };
   Kind kind = Kind::literal;
-  std::string text;  // literal: the segment; parameter: its name
+  std::string text;  // of a literal; name of a parameter
 
   friend bool operator==(const PathSegment&, const PathSegment&) = default;
 };
 
-class PathTemplate {
- public:
-  // Says what is wrong with a text that is none.
-  [[nodiscard]] static Parsed<PathTemplate> parse(std::string_view text);
-
-  [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  [[nodiscard]] const std::vector<PathSegment>& segments() const noexcept { return segments_; }
-  [[nodiscard]] std::size_t literals() const noexcept { return literals_; }
-
-  // The number of a parameter, or -1.
-  [[nodiscard]] int parameter(std::string_view name) const noexcept;
-
-  // Whether a normalised path is one of these; then `values` has those of the parameters.
-  [[nodiscard]] bool matches(std::string_view path, PathParameters& values) const noexcept;
-
- private:
-  std::string text_;
-  std::vector<PathSegment> segments_;
-  std::size_t literals_ = 0;
-};
-
-// The segments of a path, one after another, without the slashes between.
-class PathWalker {
- public:
-  explicit PathWalker(std::string_view path) noexcept : rest_(path) {
-    if (rest_.ends_with('/')) rest_.remove_suffix(1);
-  }
-  [[nodiscard]] bool done() const noexcept { return rest_.empty(); }
-  std::string_view next() noexcept {
-    rest_.remove_prefix(1);
-    const std::string_view segment = rest_.substr(0, rest_.find('/'));
-    rest_.remove_prefix(segment.size());
-    return segment;
-  }
-
- private:
-  std::string_view rest_;  // begins with a slash, unless it is empty
-};
-
-// Which of two templates says more about the paths it is for: greater is more specific. First the
-// number of literal segments, then, from the left, literal over parameter over * over **.
-[[nodiscard]] int compare_specificity(const PathTemplate& a, const PathTemplate& b) noexcept;
+[[nodiscard]] Parsed<std::vector<PathSegment>> parse_path_template(std::string_view text);
 
 }  // namespace sluice::rules
