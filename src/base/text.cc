@@ -83,6 +83,16 @@ std::string join_words(std::span<const std::string_view> words) {
   return text;
 }
 
+std::size_t valid_utf8_prefix(std::string_view text) noexcept {
+  std::size_t valid = 0;
+  while (valid < text.size()) {
+    const std::size_t length = utf8_sequence(text.substr(valid));
+    if (length == 0) break;
+    valid += length;
+  }
+  return valid;
+}
+
 std::string json_string(std::string_view text) {
   std::string json = "\"";
   while (!text.empty()) {

@@ -1,6 +1,7 @@
 // Small helpers on text that later layers share.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,6 +21,9 @@ namespace sluice {
 
 // "a, b and c"
 [[nodiscard]] std::string join_words(std::span<const std::string_view> words);
+
+// How many of its first bytes are whole UTF-8 characters: all of them, if the text is UTF-8.
+[[nodiscard]] std::size_t valid_utf8_prefix(std::string_view text) noexcept;
 
 // With quotes and escapes, ready to be put into JSON. Bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string json_string(std::string_view text);

@@ -52,6 +52,13 @@ TEST(Text, JsonEscapesWhatItMust) {
   EXPECT_EQ(json_string("é€😀"), "\"é€😀\"");
 }
 
+TEST(Text, TellsHowMuchOfATextIsUtf8) {
+  EXPECT_EQ(valid_utf8_prefix(""), 0U);
+  EXPECT_EQ(valid_utf8_prefix("aé€😀"), 10U);
+  EXPECT_EQ(valid_utf8_prefix("ab\xff"), 2U);
+  EXPECT_EQ(valid_utf8_prefix("a\xe2\x82"), 1U);
+}
+
 // Bytes that are not UTF-8 never reach the JSON: truncated, overlong, surrogate, too large.
 TEST(Text, JsonReplacesWhatIsNotUtf8) {
   EXPECT_EQ(json_string("\xff"), R"("\ufffd")");

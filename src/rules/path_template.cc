@@ -1,90 +1,170 @@
 #include "rules/path_template.h"
 
 #include "base/text.h"
+#include "identity/path.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <utility>
 
 namespace sluice::rules {
 namespace {
 
-bool is_name(std::string_view text) noexcept {
-  const auto is_part = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '-';
-  };
-  return !text.empty() && std::ranges::all_of(text, is_part);
+constexpr std::size_t kLongestPath = 2048;
+constexpr std::size_t kMostSegments = 64;
+
+bool is_name_character(char c) noexcept {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-Parsed<PathSegment> parse_segment(std::string_view text) {
-  using Kind = PathSegment::Kind;
-  if (text == "**") return PathSegment{.kind = Kind::rest, .text = {}};
-  if (text == "*") return PathSegment{.kind = Kind::any, .text = {}};
-  if (text.starts_with('{') && text.ends_with('}')) {
-    const std::string_view name = text.substr(1, text.size() - 2);
-    if (is_name(name)) return PathSegment{.kind = Kind::parameter, .text = std::string{name}};
-    return mistake(fmt::format("{} is no name for a path parameter", quoted(name)),
-                   "use letters, digits, '_' and '-'");
-  }
-  if (text.find_first_of("*{}") != std::string_view::npos) {
-    return mistake(fmt::format("the path segment {} mixes text and a wildcard", quoted(text)),
-                   "a segment is text, '*', '**' or '{name}'");
-  }
-  if (text.find_first_of("?#") != std::string_view::npos) {
-    return mistake(fmt::format("the path segment {} has a query or a fragment", quoted(text)),
-                   "match those by 'query'");
-  }
-  return PathSegment{.kind = Kind::literal, .text = std::string{text}};
+bool is_parameter_name(std::string_view name) noexcept {
+  return !name.empty() && name.size() <= 64 && !is_digit(name.front()) &&
+         std::all_of(name.begin(), name.end(), is_name_character);
 }
 
-// What is wrong with a segment after those before it.
-std::optional<Diagnostic> misplaced(const std::vector<PathSegment>& before,
-                                    const PathSegment& segment) {
-  using Kind = PathSegment::Kind;
-  if (!before.empty() && before.back().kind == Kind::rest) {
-    return Diagnostic{"'**' is not the last segment", "use '*' for one segment"};
+bool is_hex(char c) noexcept {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+bool has_broken_escape(std::string_view segment) noexcept {
+  for (std::size_t i = 0; i < segment.size(); ++i) {
+    if (segment[i] != '%') continue;
+    if (i + 2 >= segment.size() || !is_hex(segment[i + 1]) || !is_hex(segment[i + 2])) return true;
   }
-  if (segment.kind != Kind::parameter) return std::nullopt;
-  if (std::ranges::find(before, segment) != before.end()) {
-    return Diagnostic{fmt::format("the path parameter '{}' occurs twice", segment.text),
-                      "give each a name of its own"};
+  return false;
+}
+
+Parsed<PathSegment> parse_parameter(std::string_view segment, std::string_view whole) {
+  const std::string_view name = segment.substr(1, segment.size() - 2);
+  if (!is_parameter_name(name)) {
+    return mistake(
+        fmt::format("{} in {} is no name of a parameter", quoted(segment), quoted(whole)),
+        "use letters, digits and _, as in {user_id}");
   }
-  if (std::ranges::count(before, Kind::parameter, &PathSegment::kind) ==
-      static_cast<std::ptrdiff_t>(kPathParametersMax)) {
-    return Diagnostic{"the path has too many parameters",
-                      fmt::format("name at most {}; '*' needs no name", kPathParametersMax)};
+  return PathSegment{PathSegment::Kind::parameter, std::string{name}};
+}
+
+Parsed<PathSegment> parse_literal(std::string_view segment, std::string_view whole) {
+  if (segment == "." || segment == "..") {
+    return mistake(fmt::format("{} has a segment {}", quoted(whole), quoted(segment)),
+                   "write the path that it leads to");
   }
-  return std::nullopt;
+  if (segment.starts_with(':') && is_parameter_name(segment.substr(1))) {
+    return mistake(fmt::format("{} in {} would be taken literally", quoted(segment), quoted(whole)),
+                   fmt::format("write {{{}}}", segment.substr(1)));
+  }
+  if (segment.find_first_of("{}*") != std::string_view::npos) {
+    return mistake(fmt::format("{} in {} is only partly a pattern", quoted(segment), quoted(whole)),
+                   "use *, ** or {name} for whole segments");
+  }
+  if (has_broken_escape(segment)) {
+    return mistake(
+        fmt::format("a '%' in {} is not followed by two hexadecimal digits", quoted(whole)),
+        "write %25 for a percent sign");
+  }
+  return PathSegment{PathSegment::Kind::literal, std::string{segment}};
+}
+
+Parsed<PathSegment> parse_segment(std::string_view segment, std::string_view whole) {
+  if (segment == "*") return PathSegment{PathSegment::Kind::any, {}};
+  if (segment == "**") return PathSegment{PathSegment::Kind::rest, {}};
+  if (segment.size() >= 2 && segment.front() == '{' && segment.back() == '}') {
+    return parse_parameter(segment, whole);
+  }
+  return parse_literal(segment, whole);
+}
+
+// What is wrong with a path as a whole, before it is cut into segments.
+std::string_view remedy_of_characters(std::string_view text) noexcept {
+  if (text.find('?') != std::string_view::npos) return "match the query by 'query'";
+  if (text.find('#') != std::string_view::npos)
+    return "leave out the fragment, which is never sent";
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) return "write %20 for a blank";
+  }
+  return {};
+}
+
+Parsed<std::vector<PathSegment>> parse_segments(std::string_view text) {
+  std::vector<PathSegment> segments;
+  std::string_view rest = text.substr(1);
+  for (bool more = true; more;) {
+    const std::size_t slash = rest.find('/');
+    more = slash != std::string_view::npos;
+    const std::string_view part = rest.substr(0, slash);
+    if (more) rest.remove_prefix(slash + 1);
+    if (part.empty() && more) {
+      return mistake(fmt::format("{} has an empty segment", quoted(text)), "write one '/' only");
+    }
+    Parsed<PathSegment> segment = parse_segment(part, text);
+    if (!segment) return tl::unexpected(segment.error());
+    if (segment->kind == PathSegment::Kind::rest && more) {
+      return mistake(fmt::format("'**' is not at the end of {}", quoted(text)),
+                     "use '*' for one segment");
+    }
+    if (segment->kind == PathSegment::Kind::parameter &&
+        std::find(segments.begin(), segments.end(), *segment) != segments.end()) {
+      return mistake(fmt::format("{{{}}} occurs twice in {}", segment->text, quoted(text)),
+                     "give the two different names");
+    }
+    segments.push_back(*std::move(segment));
+  }
+  return segments;
+}
+
+// Paths of requests are normalised, so what they are compared with has to be.
+std::string as_in_requests(const std::string& segment) {
+  std::array<char, identity::kPathScratchBytes> scratch;
+  const identity::Target target = identity::normalise_target("/" + segment, {}, scratch);
+  return target.ok() ? std::string{target.route().substr(1)} : segment;
 }
 
 }  // namespace
 
-Parsed<PathTemplate> PathTemplate::parse(std::string_view text) {
+Parsed<std::vector<PathSegment>> parse_path_template(std::string_view text) {
   if (!text.starts_with('/')) {
+    const bool is_url = text.find("://") != std::string_view::npos;
     return mistake(fmt::format("the path {} does not begin with '/'", quoted(text)),
-                   fmt::format("write {}", quoted("/" + std::string{text})));
+                   is_url ? std::string{"match the host by 'host'"}
+                          : fmt::format("write /{}", text == "*" ? "**" : text));
   }
+  if (text.size() > kLongestPath) {
+    return mistake(fmt::format("the path {} is too long", quoted(text)),
+                   fmt::format("use at most {} characters", kLongestPath));
+  }
+  if (const std::string_view remedy = remedy_of_characters(text); !remedy.empty()) {
+    return mistake(fmt::format("the path {} holds what no path can", quoted(text)),
+                   std::string{remedy});
+  }
+  Parsed<std::vector<PathSegment>> segments = parse_segments(text);
+  const auto parameters =
+      segments ? std::ranges::count(*segments, PathSegment::Kind::parameter, &PathSegment::kind)
+               : 0;
+  if (parameters > static_cast<std::ptrdiff_t>(kPathParametersMax)) {
+    return mistake(fmt::format("the path {} has too many parameters", quoted(text)),
+                   fmt::format("name at most {}; '*' needs no name", kPathParametersMax));
+  }
+  if (segments && segments->size() > kMostSegments) {
+    return mistake(fmt::format("the path {} has too many segments", quoted(text)),
+                   fmt::format("use at most {}", kMostSegments));
+  }
+  return segments;
+}
+
+Parsed<PathTemplate> PathTemplate::parse(std::string_view text) {
+  Parsed<std::vector<PathSegment>> segments = parse_path_template(text);
+  if (!segments) return tl::unexpected(std::move(segments.error()));
+  if (segments->back() == PathSegment{PathSegment::Kind::literal, {}}) segments->pop_back();
   PathTemplate result;
   result.text_ = text;
-  for (PathWalker walker{text}; !walker.done();) {
-    const std::string_view written = walker.next();
-    if (written.empty()) {
-      return mistake(fmt::format("the path {} has an empty segment", quoted(text)),
-                     "requests' paths have none either: '//' counts as '/'");
-    }
-    if (written == "." || written == "..") {
-      return mistake(fmt::format("the path {} has a segment {}", quoted(text), quoted(written)),
-                     "write the path that remains when such segments are resolved");
-    }
-    Parsed<PathSegment> segment = parse_segment(written);
-    if (!segment) return tl::unexpected(std::move(segment.error()));
-    if (auto problem = misplaced(result.segments_, *segment)) {
-      return mistake(fmt::format("in the path {}: {}", quoted(text), problem->message),
-                     problem->remedy);
-    }
-    if (segment->kind == PathSegment::Kind::literal) ++result.literals_;
-    result.segments_.push_back(*std::move(segment));
+  result.segments_ = *std::move(segments);
+  for (PathSegment& segment : result.segments_) {
+    if (segment.kind != PathSegment::Kind::literal) continue;
+    segment.text = as_in_requests(segment.text);
+    ++result.literals_;
   }
   return result;
 }

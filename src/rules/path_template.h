@@ -31,9 +31,12 @@ struct PathSegment {
   friend bool operator==(const PathSegment&, const PathSegment&) = default;
 };
 
+// The segments as they are written, or what is wrong with the text. A trailing slash is a last
+// segment that is empty.
+[[nodiscard]] Parsed<std::vector<PathSegment>> parse_path_template(std::string_view text);
+
 class PathTemplate {
  public:
-  // Says what is wrong with a text that is none.
   [[nodiscard]] static Parsed<PathTemplate> parse(std::string_view text);
 
   [[nodiscard]] const std::string& text() const noexcept { return text_; }

@@ -63,12 +63,14 @@ TEST(PathTemplate, SaysWhatIsWrong) {
       {"", "does not begin with '/'"},
       {"/a//b", "an empty segment"},
       {"/a/../b", "has a segment '..'"},
-      {"/a/**/b", "'**' is not the last segment"},
-      {"/a/x*", "mixes text and a wildcard"},
-      {"/a/{id", "mixes text and a wildcard"},
-      {"/a/{}", "no name for a path parameter"},
-      {"/a/{id}/{id}", "'id' occurs twice"},
-      {"/a?b=c", "a query or a fragment"},
+      {"/a/**/b", "'**' is not at the end"},
+      {"/a/x*", "only partly a pattern"},
+      {"/a/{id", "only partly a pattern"},
+      {"/a/{}", "no name of a parameter"},
+      {"/a/:id", "taken literally"},
+      {"/a/{id}/{id}", "occurs twice"},
+      {"/a?b=c", "holds what no path can"},
+      {"/a/%zz", "not followed by two hexadecimal digits"},
       {"/{a}/{b}/{c}/{d}/{e}/{f}/{g}/{h}/{i}", "too many parameters"},
   };
   for (const auto& [text, message] : wrong) {
@@ -77,6 +79,12 @@ TEST(PathTemplate, SaysWhatIsWrong) {
     EXPECT_THAT(parsed.error().message, HasSubstr(message)) << text;
     EXPECT_FALSE(parsed.error().remedy.empty()) << text;
   }
+}
+
+// Requests' paths are normalised before they are compared.
+TEST(PathTemplate, IsNormalisedAsRequestsAre) {
+  EXPECT_TRUE(matches("/%6cogin", "/login"));
+  EXPECT_TRUE(matches("/a%2fb", "/a%2Fb"));
 }
 
 // Each of these says more than the next.

@@ -4,26 +4,20 @@
 // the default of the rule language, so that an absent key and its default are the same thing.
 #pragma once
 
+#include "config/place.h"
 #include <sluice/address.h>
 #include <sluice/limit.h>
 #include <sluice/time.h>
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace sluice::rules {
 
-// Where something was written, for messages. Lines and columns count from 1; 0 is unknown.
-struct Place {
-  std::string file;
-  std::uint32_t line = 0;
-  std::uint32_t column = 0;
-};
+using config::Place;  // where something was written, for messages
 
 // ---- match ------------------------------------------------------------------------------------
 
@@ -47,7 +41,7 @@ struct Match {
   std::vector<NamedMatch> query;
   std::vector<NamedMatch> cookies;
   std::vector<IpRange> addresses;
-  std::vector<std::string> countries;
+  std::vector<std::string> countries;  // two letters, upper case
   std::vector<std::uint32_t> asns;
   std::vector<std::string> tiers;
   std::vector<std::string> tenants;
@@ -101,7 +95,9 @@ struct RuleLimit {
 };
 
 struct Tiers {
-  std::string by;  // client.tier, client.tenant, claim.NAME, header.NAME
+  // client.tier, client.tenant, client.country, client.asn, client.authenticated, claim.NAME: only
+  // what somebody vouches for. A header is the client's own word and cannot choose a limit.
+  std::string by;
   std::vector<std::pair<std::string, std::vector<RuleLimit>>> values;
 };
 
@@ -113,7 +109,7 @@ struct CostRule {
   std::uint32_t constant = 1;  // also where the named one is absent or invalid
   std::string name;
   std::uint32_t max = 1;  // header, query: values are clamped to 1..max
-  std::vector<std::pair<std::string, std::uint32_t>> by_method;
+  std::vector<std::pair<std::string, std::uint32_t>> by_method;  // upper case
 };
 
 // Which responses count. Absent: every request does.

@@ -1,0 +1,153 @@
+#include "config/diagnostics.h"
+
+#include "base/text.h"
+#include "config/document.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace sluice::config {
+namespace {
+
+constexpr std::size_t kLineShown = 110;  // characters of a long line, so that a caret stays in view
+
+bool continues_character(char c) noexcept {
+  return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
+}
+
+// The part of a line around a column, counted in characters, and where the column is in it.
+struct Excerpt {
+  std::string text;
+  std::size_t caret = 0;
+};
+
+Excerpt excerpt(std::string_view line, std::uint32_t column) {
+  const std::size_t target = column == 0 ? 0 : column - 1;
+  const std::size_t first = target > kLineShown / 2 ? target - kLineShown / 2 : 0;
+  Excerpt shown{.text = {}, .caret = target - first};
+  std::size_t character = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (i > 0 && !continues_character(line[i])) ++character;
+    if (character < first) continue;
+    if (character >= first + kLineShown) break;
+    const auto byte = static_cast<unsigned char>(line[i]);
+    shown.text += byte < 0x20 || byte == 0x7f ? ' ' : line[i];  // a tab would shift the caret
+  }
+  return shown;
+}
+
+std::string_view first_line(std::string_view text) noexcept {
+  return text.substr(0, text.find('\n'));
+}
+
+// A text that is quoted or spans lines is longer in the file than in the tree: the caret marks its
+// beginning only.
+std::string_view written(const Node& node) noexcept {
+  return node.is_scalar() || node.is_null() ? first_line(node.text) : std::string_view{};
+}
+
+std::size_t more_than(std::size_t total, std::size_t shown) noexcept {
+  return total > shown ? total - shown : 0;
+}
+
+}  // namespace
+
+std::string Mistake::headline() const {
+  std::string text;
+  if (!place.file.empty()) text += place.file + ":";
+  if (place.line > 0) text += fmt::format("{}:{}:", place.line, place.column);
+  if (!text.empty()) text += ' ';
+  if (severity == Severity::warning) text += "warning: ";
+  text += message;
+  if (!remedy.empty()) text += "; " + remedy;
+  return text;
+}
+
+void Diagnostics::add(Mistake mistake) {
+  (mistake.severity == Severity::error ? errors_ : warnings_) += 1;
+  if (kept_.size() < kKept) kept_.push_back(std::move(mistake));
+}
+
+void Diagnostics::error(const Node& at, std::string message, std::string remedy) {
+  const Place place = at.place();
+  add({.severity = Severity::error,
+       .place = place,
+       .offending = std::string{written(at)},
+       .line = at.source == nullptr ? "" : std::string{at.source->line(place.line)},
+       .message = std::move(message),
+       .remedy = std::move(remedy)});
+}
+
+void Diagnostics::error(const Node& at, const Diagnostic& diagnostic) {
+  error(at, diagnostic.message, diagnostic.remedy);
+}
+
+void Diagnostics::warning(const Node& at, std::string message, std::string remedy) {
+  const Place place = at.place();
+  add({.severity = Severity::warning,
+       .place = place,
+       .offending = std::string{written(at)},
+       .line = at.source == nullptr ? "" : std::string{at.source->line(place.line)},
+       .message = std::move(message),
+       .remedy = std::move(remedy)});
+}
+
+void Diagnostics::error(const Source& source, std::size_t offset, std::string message,
+                        std::string remedy) {
+  const Place place = source.place(offset);
+  add({.severity = Severity::error,
+       .place = place,
+       .offending = {},
+       .line = std::string{source.line(place.line)},
+       .message = std::move(message),
+       .remedy = std::move(remedy)});
+}
+
+std::vector<Mistake> Diagnostics::sorted() const {
+  std::vector<Mistake> mistakes = kept_;
+  std::stable_sort(mistakes.begin(), mistakes.end(), [](const Mistake& a, const Mistake& b) {
+    return std::tie(a.place.file, a.place.line, a.place.column) <
+           std::tie(b.place.file, b.place.line, b.place.column);
+  });
+  return mistakes;
+}
+
+std::string Diagnostics::text(std::size_t shown_max) const {
+  std::string text;
+  const std::vector<Mistake> mistakes = sorted();
+  const std::size_t shown = std::min(mistakes.size(), shown_max);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Mistake& mistake = mistakes[i];
+    text += mistake.headline() + "\n";
+    if (mistake.place.line == 0 || mistake.line.empty()) continue;
+    const Excerpt part = excerpt(mistake.line, mistake.place.column);
+    text += fmt::format("{:>5} | {}\n      | {:>{}}\n", mistake.place.line, part.text, '^',
+                        part.caret + 1);
+  }
+  if (const std::size_t more = more_than(errors_ + warnings_, shown); more > 0) {
+    text += fmt::format("and {} more\n", more);
+  }
+  return text;
+}
+
+std::string Diagnostics::json(std::size_t shown_max) const {
+  const std::vector<Mistake> mistakes = sorted();
+  const std::size_t shown = std::min(mistakes.size(), shown_max);
+  std::string json = "{\"mistakes\":[";
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Mistake& mistake = mistakes[i];
+    json += fmt::format(
+        R"({}{{"severity":"{}","file":{},"line":{},"column":{},"text":{},"message":{},"remedy":{}}})",
+        i == 0 ? "" : ",", mistake.severity == Severity::error ? "error" : "warning",
+        json_string(mistake.place.file), mistake.place.line, mistake.place.column,
+        json_string(mistake.offending), json_string(mistake.message), json_string(mistake.remedy));
+  }
+  json += fmt::format(R"(],"errors":{},"warnings":{},"more":{}}})", errors_, warnings_,
+                      more_than(errors_ + warnings_, shown));
+  return json;
+}
+
+}  // namespace sluice::config

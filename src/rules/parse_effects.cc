@@ -1,0 +1,148 @@
+#include "rules/parse_effects.h"
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "rules/formats.h"
+#include "rules/parse_match.h"
+#include "rules/rule_grammar.h"
+#include "rules/words.h"
+#include <sluice/core/compiled_limit.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sluice::rules {
+namespace {
+
+using config::Node;
+using config::Reader;
+
+constexpr Nanos kBlockMin = std::chrono::seconds{1};
+
+std::uint32_t small(const std::optional<std::uint64_t>& number, std::uint32_t fallback) noexcept {
+  return number ? static_cast<std::uint32_t>(*number) : fallback;
+}
+
+void parse_method_costs(const Node& map, CostRule& cost, const ParseContext& context) {
+  if (map.size() == 0) {
+    context.diagnostics.error(map, "there is no method in 'method'", "add one, as in {POST: 5}");
+  }
+  for (std::size_t i = 0; i < map.size(); ++i) {
+    if (!context.checked.good(map.value(i))) continue;
+    std::string method = upper_case(map.key(i).text);
+    const bool repeated = std::any_of(cost.by_method.begin(), cost.by_method.end(),
+                                      [&](const auto& one) { return one.first == method; });
+    if (repeated) {
+      context.diagnostics.error(map.key(i), fmt::format("{} has a cost already", quoted(method)),
+                                "remove one of the two");
+    }
+    cost.by_method.emplace_back(std::move(method),
+                                static_cast<std::uint32_t>(config::number_of(map.value(i))));
+  }
+}
+
+void parse_statuses(const Reader& reader, Count& count) {
+  for (const Node* item : reader.list("status")) {
+    if (const auto range = parse_status(item->text)) count.statuses.push_back(*range);
+  }
+  for (const Node* item : reader.list("grpc_status")) {
+    const auto number = parse_number(item->text);
+    count.grpc_statuses.push_back(number ? static_cast<std::uint8_t>(*number)
+                                         : meaning_of(kGrpcWords, item->text));
+  }
+}
+
+}  // namespace
+
+CostRule parse_cost(const Node& node, const ParseContext& context) {
+  CostRule cost;
+  if (node.is_scalar()) {
+    cost.constant = static_cast<std::uint32_t>(config::number_of(node));
+    return cost;
+  }
+  const Reader reader{node, cost_section(), context.checked};
+  cost.constant = small(reader.number("default"), 1);
+  cost.max = small(reader.number("max"), 1);
+  if (const Node* header = reader.find("header")) {
+    cost.kind = CostRule::Kind::header;
+    cost.name = lower_case(header->text);
+  } else if (const Node* query = reader.find("query")) {
+    cost.kind = CostRule::Kind::query;
+    cost.name = query->text;
+  } else if (const Node* methods = reader.find("method")) {
+    cost.kind = CostRule::Kind::method;
+    parse_method_costs(*methods, cost, context);
+    if (const Node* max = reader.find("max")) {
+      context.diagnostics.error(*max, "'max' has no effect on costs by method", "leave it out");
+    }
+  }
+  return cost;
+}
+
+Count parse_count(const Node& map, const ParseContext& context) {
+  const Reader reader{map, count_section(), context.checked};
+  Count count;
+  parse_statuses(reader, count);
+  if (const Node* header = reader.find("header")) {
+    std::vector<NamedMatch> headers = parse_header_matches(*header, context);
+    if (headers.size() == 1) {
+      count.header = std::move(headers.front());
+    } else if (context.checked.good(*header) && (!header->is_map() || header->size() != 1)) {
+      context.diagnostics.error(*header, "a response is told by one header",
+                                "name one, as in {x-login: failed}");
+    }
+  }
+  count.after = meaning_of(kWhenWords, reader.text("when", "request"));
+  return count;
+}
+
+Over parse_over(const Node& node, const ParseContext& context) {
+  Over over;
+  if (node.is_scalar()) {
+    over.kind = meaning_of(kOverWords, node.text);
+    return over;
+  }
+  const Reader reader{node, over_section(), context.checked};
+  over.status = static_cast<std::uint16_t>(reader.number("status").value_or(429));
+  over.body = reader.text("body");
+  over.waiting = small(reader.number("waiting"), over.waiting);
+  if (const Node* headers = reader.find("headers")) {
+    for (std::size_t i = 0; i < headers->size(); ++i) {
+      if (!context.checked.good(headers->value(i))) continue;
+      over.headers.emplace_back(lower_case(headers->key(i).text), headers->value(i).text);
+    }
+  }
+  if (const Node* queue = reader.find("queue")) {
+    over.kind = Over::Kind::queue;
+    const Parsed<Nanos> delay = parse_duration(queue->text);
+    if (delay) over.max_delay = *delay;
+    if (over.max_delay <= Nanos{0} || over.max_delay > core::kQueueMax) {
+      context.diagnostics.error(*queue,
+                                fmt::format("a queue of {} is out of range", quoted(queue->text)),
+                                fmt::format("hold requests for more than 0s and at most {}",
+                                            format_duration(core::kQueueMax)));
+      over.max_delay = kBlockMin;
+    }
+  }
+  return over;
+}
+
+Block parse_block(const Node& map, const ParseContext& context) {
+  const Reader reader{map, block_section(), context.checked};
+  Block block;
+  block.after = small(reader.number("after"), 1);
+  if (const Node* lasts = reader.find("for")) {
+    const Parsed<Nanos> parsed = parse_duration(lasts->text);
+    if (parsed) block.lasts = *parsed;
+    if (block.lasts < kBlockMin || block.lasts > core::kPeriodMax) {
+      context.diagnostics.error(*lasts,
+                                fmt::format("a block of {} is out of range", quoted(lasts->text)),
+                                fmt::format("use {} to {}", format_duration(kBlockMin),
+                                            format_duration(core::kPeriodMax)));
+    }
+  }
+  return block;
+}
+
+}  // namespace sluice::rules

@@ -1,0 +1,48 @@
+// `limit` and `tiers`.
+#pragma once
+
+#include "rules/parse_context.h"
+#include "rules/rule.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::rules {
+
+// What a rule says about its limits beside them.
+struct LimitDefaults {
+  // For limits that are written as plain text.
+  std::optional<Algorithm> algorithm;
+  std::optional<std::uint64_t> burst;
+  std::optional<Refill> refill;
+  std::optional<Align> align;
+  std::optional<std::string> zone;
+  std::optional<Nanos> granularity;
+  // For all limits.
+  bool count_denied = false;
+  std::optional<Nanos> queue;  // of `over`
+
+  [[nodiscard]] bool any_for_plain_text() const noexcept {
+    return algorithm || burst || refill || align || zone || granularity;
+  }
+};
+
+[[nodiscard]] LimitDefaults parse_limit_defaults(const config::Reader& rule);
+
+// Every limit that is returned can be enforced; of two with the same key the second is reported.
+[[nodiscard]] std::vector<RuleLimit> parse_limits(const config::Node& node,
+                                                  const LimitDefaults& defaults,
+                                                  const ParseContext& context);
+
+[[nodiscard]] Tiers parse_tiers(const config::Node& map, const LimitDefaults& defaults,
+                                const ParseContext& context);
+
+// Whether a limit of the list, or of a tier, is written as plain text.
+[[nodiscard]] bool has_plain_text(const config::Node& limits);
+
+// Equal for limits that would share a key: a name, or else what is counted and how. Neither amount
+// nor burst is part of it.
+[[nodiscard]] std::string limit_identity(const RuleLimit& limit);
+
+}  // namespace sluice::rules

@@ -1,0 +1,174 @@
+#include "rules/parse_rules.h"
+
+#include "base/text.h"
+#include "rules/formats.h"
+#include "rules/parse_context.h"
+#include "rules/parse_effects.h"
+#include "rules/parse_limits.h"
+#include "rules/parse_match.h"
+#include "rules/rule_checks.h"
+#include "rules/rule_grammar.h"
+#include "rules/words.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+namespace sluice::rules {
+namespace {
+
+using config::Checked;
+using config::Diagnostics;
+using config::Node;
+using config::Reader;
+
+template <class Words, class Enum>
+void read_word(const Reader& reader, std::string_view key, const Words& words, Enum& value) {
+  if (const Node* node = reader.find(key)) value = meaning_of(words, node->text);
+}
+
+void read_names(const Reader& reader, Rule& rule) {
+  rule.name = reader.text("name");
+  rule.domain = reader.text("domain", rule.domain);
+  rule.group = reader.text("group");
+}
+
+void read_whom(const Reader& reader, Rule& rule, const ParseContext& context) {
+  if (const Node* match = reader.find("match")) rule.match = parse_match(*match, context);
+  if (const Node* per = reader.find("per")) {
+    rule.per = parse_per_list(*per, context);
+    check_path_parameters(rule.match, rule.per, *per, context);
+  }
+  read_word(reader, "missing", kMissingWords, rule.missing);
+  rule.before_auth = reader.flag("before_auth", false);
+}
+
+// Options that no limit takes are a mistake, as an option is that its algorithm does not use.
+void check_defaults_are_used(const Reader& reader, const Node* limits, const Node* tiers,
+                             const ParseContext& context) {
+  bool used = limits == nullptr || has_plain_text(*limits);
+  const Node* values = tiers == nullptr ? nullptr : tiers->find("values");
+  for (std::size_t i = 0; values != nullptr && values->is_map() && i < values->size(); ++i) {
+    used = used || has_plain_text(values->value(i));
+  }
+  if (used) return;
+  for (const std::string_view key :
+       {"burst", "algorithm", "refill", "align", "zone", "granularity"}) {
+    if (!reader.has(key)) continue;
+    context.diagnostics.error(
+        *reader.find(key),
+        fmt::format("'{}' of the rule is for limits written as plain text, and there is none", key),
+        "write it in the limit");
+  }
+}
+
+void read_limits(const Reader& reader, Rule& rule, const ParseContext& context) {
+  LimitDefaults defaults = parse_limit_defaults(reader);
+  if (rule.over.kind == Over::Kind::queue) defaults.queue = rule.over.max_delay;
+  const Node* limits = reader.find("limit");
+  const Node* tiers = reader.find("tiers");
+  if (limits != nullptr) rule.limits = parse_limits(*limits, defaults, context);
+  if (tiers != nullptr) rule.tiers = parse_tiers(*tiers, defaults, context);
+  check_defaults_are_used(reader, limits, tiers, context);
+}
+
+void read_effects(const Reader& reader, Rule& rule, const ParseContext& context) {
+  if (const Node* cost = reader.find("cost")) rule.cost = parse_cost(*cost, context);
+  if (const Node* count = reader.find("count")) rule.count = parse_count(*count, context);
+  if (const Node* over = reader.find("over")) rule.over = parse_over(*over, context);
+  if (const Node* block = reader.find("block")) rule.block = parse_block(*block, context);
+}
+
+void read_keeping(const Reader& reader, Rule& rule) {
+  read_word(reader, "on_change", kOnChangeWords, rule.on_change);
+  read_word(reader, "no_room", kNoRoomWords, rule.no_room);
+  rule.scale = reader.flag("scale", false);
+  read_word(reader, "mode", kModeWords, rule.mode);
+  read_word(reader, "on_failure", kOnFailureWords, rule.on_failure);
+  if (const Node* tolerance = reader.find("tolerance")) {
+    rule.tolerance_permille = parse_permille(tolerance->text).value_or(rule.tolerance_permille);
+  }
+}
+
+Rule read_rule(const Node& node, const ParseContext& context) {
+  const Reader reader{node, rule_section(), context.checked};
+  Rule rule;
+  rule.place = node.place();
+  read_names(reader, rule);
+  read_whom(reader, rule, context);
+  read_effects(reader, rule, context);
+  read_limits(reader, rule, context);
+  read_keeping(reader, rule);
+  check_rule(rule, reader, context);
+  return rule;
+}
+
+bool too_many(const Node& list, const ParseOptions& options, Diagnostics& diagnostics) {
+  if (list.children.size() <= options.rules_max) return false;
+  diagnostics.error(list,
+                    fmt::format("rules_max: there are {} rules, at most {} are allowed",
+                                list.children.size(), options.rules_max),
+                    "remove some, or raise rules_max");
+  return true;
+}
+
+void check_domains(const std::vector<WrittenRule>& rules, const ParseOptions& options,
+                   Diagnostics& diagnostics) {
+  std::unordered_map<std::string_view, std::size_t> counts;
+  for (const auto& [rule, node] : rules) {
+    if (++counts[rule->domain] != options.rules_max_per_domain + 1) continue;
+    diagnostics.error(*node,
+                      fmt::format("rules_max: the domain {} has more than {} rules",
+                                  quoted(rule->domain), options.rules_max_per_domain),
+                      "remove some, or raise rules_max");
+  }
+}
+
+}  // namespace
+
+RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagnostics,
+                    const ParseOptions& options) {
+  const Reader reader{map, rules_file_section(), checked};
+  RuleList list;
+  read_word(reader, "unmatched", kUnmatchedWords, list.unmatched);
+  const Node* rules = reader.find("rules");
+  if (rules == nullptr || too_many(*rules, options, diagnostics)) return list;
+
+  LimitProver prover;
+  const ParseContext context{checked, diagnostics, prover};
+  std::vector<const Node*> nodes = items_of(*rules, checked);
+  list.rules.reserve(nodes.size());
+  std::vector<WrittenRule> written;
+  for (const Node* node : nodes) {
+    list.rules.push_back(read_rule(*node, context));
+    written.push_back({&list.rules.back(), node});
+  }
+  check_rules_together(written, context);
+  check_domains(written, options, diagnostics);
+  return list;
+}
+
+RuleList parse_rules(const config::Document& document, Diagnostics& diagnostics,
+                     const ParseOptions& options) {
+  const Node& root = document.root;
+  if (root.is_null()) {
+    diagnostics.error(root, "the file is empty", "write rules: and a list of rules");
+    return {};
+  }
+  if (root.is_list()) {
+    diagnostics.error(root, "the list of rules has no key", "write rules: above it");
+    return {};
+  }
+  const Checked checked = check(root, rules_file_shape(), "the file", diagnostics);
+  return root.is_map() ? read_rules(root, checked, diagnostics, options) : RuleList{};
+}
+
+RuleList parse_rules_text(std::string_view text, std::string_view file, Diagnostics& diagnostics,
+                          const ParseOptions& options) {
+  const auto document = config::parse_document(text, file, diagnostics);
+  return document ? parse_rules(*document, diagnostics, options) : RuleList{};
+}
+
+}  // namespace sluice::rules

@@ -1,0 +1,37 @@
+// From YAML to rules: everything that is wrong is reported, at its place, in one pass.
+//
+// The structure is checked against the grammar (rule_grammar.h), then each rule is read and checked
+// for what only makes sense, or fails to, as a whole. What was reported is left out of the result,
+// so that a list from a file with mistakes is not for use: ask the diagnostics.
+#pragma once
+
+#include "config/diagnostics.h"
+#include "config/document.h"
+#include "config/grammar.h"
+#include "rules/rule.h"
+
+#include <cstddef>
+#include <string_view>
+
+namespace sluice::rules {
+
+struct ParseOptions {
+  std::size_t rules_max = 10'000;  // in all
+  std::size_t rules_max_per_domain = 10'000;
+};
+
+// A whole file of rules.
+[[nodiscard]] RuleList parse_rules(const config::Document& document,
+                                   config::Diagnostics& diagnostics,
+                                   const ParseOptions& options = {});
+[[nodiscard]] RuleList parse_rules_text(std::string_view text, std::string_view file,
+                                        config::Diagnostics& diagnostics,
+                                        const ParseOptions& options = {});
+
+// The keys `rules` and `unmatched` of a map that was checked as part of a larger grammar, whose
+// section has the entries of rules_file_section() for them.
+[[nodiscard]] RuleList read_rules(const config::Node& map, const config::Checked& checked,
+                                  config::Diagnostics& diagnostics,
+                                  const ParseOptions& options = {});
+
+}  // namespace sluice::rules

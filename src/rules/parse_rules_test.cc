@@ -1,0 +1,344 @@
+#include "rules/parse_rules.h"
+
+#include "rules/path_template.h"
+#include "rules/rule_grammar.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+
+namespace sluice::rules {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using namespace std::chrono_literals;
+
+const std::filesystem::path kCorpus{std::filesystem::path{SLUICE_SOURCE_DIR} / "tests" / "corpus"};
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream stream{file, std::ios::binary};
+  return {std::istreambuf_iterator<char>{stream}, std::istreambuf_iterator<char>{}};
+}
+
+RuleList good(std::string_view yaml) {
+  config::Diagnostics diagnostics;
+  RuleList list = parse_rules_text(yaml, "good", diagnostics);
+  EXPECT_EQ(diagnostics.text(), "");
+  return list;
+}
+
+Rule good_rule(const std::string& keys) {
+  RuleList list = good("rules:\n  - {name: r, " + keys + "}\n");
+  return list.rules.empty() ? Rule{} : list.rules.front();
+}
+
+const Rule& rule_named(const RuleList& list, std::string_view name) {
+  for (const Rule& rule : list.rules) {
+    if (rule.name == name) return rule;
+  }
+  ADD_FAILURE() << "no rule " << name;
+  static const Rule kNone;
+  return kNone;
+}
+
+// ---- values -------------------------------------------------------------------------------------
+
+TEST(ParseRules, AnAbsentKeyIsItsDefault) {
+  const Rule rule = good_rule("limit: 100/1s");
+  const Rule fresh;
+  EXPECT_EQ(rule.domain, "default");
+  EXPECT_THAT(rule.per, IsEmpty());
+  EXPECT_EQ(rule.missing, Missing::ip);
+  EXPECT_FALSE(rule.tiers);
+  EXPECT_EQ(rule.cost.constant, 1U);
+  EXPECT_FALSE(rule.count);
+  EXPECT_EQ(rule.over.kind, Over::Kind::reject);
+  EXPECT_EQ(rule.over.status, 429);
+  EXPECT_FALSE(rule.block);
+  EXPECT_FALSE(rule.before_auth);
+  EXPECT_EQ(rule.mode, Mode::automatic);
+  EXPECT_EQ(rule.tolerance_permille, fresh.tolerance_permille);
+  EXPECT_EQ(rule.on_failure, OnFailure::share);
+  ASSERT_EQ(rule.limits.size(), 1U);
+  EXPECT_EQ(rule.limits[0].limit.algorithm, Algorithm::token_bucket);
+  EXPECT_EQ(rule.limits[0].limit.amount, 100U);
+  EXPECT_EQ(rule.limits[0].limit.period, 1s);
+  EXPECT_EQ(rule.place.line, 2U);
+  EXPECT_EQ(rule.place.column, 5U);
+}
+
+TEST(ParseRules, ReadsEveryKeyOfTheLanguage) {
+  const RuleList list = good(content_of(kCorpus / "rules" / "every_key.yaml"));
+  EXPECT_EQ(list.unmatched, Unmatched::reject);
+  const Rule& rule = rule_named(list, "everything");
+  EXPECT_EQ(rule.domain, "edge/main");
+  EXPECT_THAT(rule.match.methods, ElementsAre("GET"));
+  EXPECT_THAT(rule.match.hosts, ElementsAre("*.example.com", "api.example.org"));
+  EXPECT_THAT(rule.match.paths, ElementsAre("/v1/users/{id}", "/v1/teams/*/users/{id}"));
+  ASSERT_EQ(rule.match.headers.size(), 5U);
+  EXPECT_EQ(rule.match.headers[0].name, "x-plan");
+  EXPECT_EQ(rule.match.headers[0].value.kind, TextMatch::Kind::exact);
+  EXPECT_EQ(rule.match.headers[0].value.text, "free");
+  EXPECT_EQ(rule.match.headers[1].value.kind, TextMatch::Kind::prefix);
+  EXPECT_EQ(rule.match.headers[1].value.text, "curl/");
+  EXPECT_EQ(rule.match.headers[2].value.kind, TextMatch::Kind::regex);
+  EXPECT_EQ(rule.match.headers[2].value.text, "application/(json|xml)");
+  EXPECT_EQ(rule.match.headers[3].value.kind, TextMatch::Kind::present);
+  EXPECT_EQ(rule.match.headers[4].value.kind, TextMatch::Kind::exact);
+  EXPECT_EQ(rule.match.headers[4].value.text, "1");
+  ASSERT_EQ(rule.match.query.size(), 2U);
+  EXPECT_EQ(rule.match.query[0].value.text, "json");
+  ASSERT_EQ(rule.match.cookies.size(), 2U);
+  EXPECT_EQ(rule.match.cookies[1].name, "consent");
+  EXPECT_EQ(rule.match.cookies[1].value.kind, TextMatch::Kind::present);
+  ASSERT_EQ(rule.match.addresses.size(), 3U);
+  EXPECT_EQ(rule.match.addresses[1].text(), "2001:db8::/32");
+  EXPECT_THAT(rule.match.countries, ElementsAre("DE", "NO"));
+  EXPECT_THAT(rule.match.asns, ElementsAre(64512U, 4200000000U));
+  EXPECT_THAT(rule.match.tiers, ElementsAre("free"));
+  EXPECT_THAT(rule.match.tenants, ElementsAre("acme", "42"));
+  EXPECT_EQ(rule.match.authenticated, true);
+  ASSERT_EQ(rule.match.descriptor.size(), 2U);
+  EXPECT_EQ(rule.match.descriptor[1].name, "remote_address");
+  EXPECT_EQ(rule.match.descriptor[1].value.kind, TextMatch::Kind::prefix);
+  ASSERT_EQ(rule.per.size(), 6U);
+  EXPECT_EQ(rule.per[1].kind, Per::Kind::path);
+  EXPECT_EQ(rule.per[1].name, "id");
+  EXPECT_EQ(rule.per[2].kind, Per::Kind::header);
+  EXPECT_EQ(rule.per[2].name, "x-team");
+  EXPECT_EQ(rule.missing, Missing::skip);
+  EXPECT_EQ(rule.cost.kind, CostRule::Kind::header);
+  EXPECT_EQ(rule.cost.name, "x-cost");
+  EXPECT_EQ(rule.cost.max, 10U);
+  EXPECT_EQ(rule.cost.constant, 2U);
+  ASSERT_TRUE(rule.count);
+  EXPECT_THAT(rule.count->statuses,
+              ElementsAre(Pair(401, 401), Pair(403, 403), Pair(500, 599), Pair(400, 499)));
+  EXPECT_THAT(rule.count->grpc_statuses, ElementsAre(7, 16));
+  ASSERT_TRUE(rule.count->header);
+  EXPECT_EQ(rule.count->header->name, "x-login");
+  EXPECT_EQ(rule.count->header->value.text, "failed");
+  EXPECT_TRUE(rule.count->after);
+  EXPECT_EQ(rule.over.status, 420);
+  EXPECT_EQ(rule.over.body, "calm down\n");
+  EXPECT_THAT(rule.over.headers, ElementsAre(Pair("x-docs", "https://example.com")));
+  ASSERT_TRUE(rule.block);
+  EXPECT_EQ(rule.block->lasts, 15min);
+  EXPECT_EQ(rule.block->after, 3U);
+  EXPECT_EQ(rule.group, "users");
+  EXPECT_EQ(rule.on_change, OnChange::proportional);
+  EXPECT_EQ(rule.no_room, NoRoom::refuse);
+  EXPECT_TRUE(rule.scale);
+  EXPECT_EQ(rule.mode, Mode::lease);
+  EXPECT_EQ(rule.tolerance_permille, 5U);
+  EXPECT_EQ(rule.on_failure, OnFailure::open);
+}
+
+TEST(ParseRules, ReadsEveryFormOfALimit) {
+  const RuleList list = good(content_of(kCorpus / "rules" / "every_key.yaml"));
+  const Rule& rule = rule_named(list, "everything");
+  ASSERT_EQ(rule.limits.size(), 7U);
+  EXPECT_EQ(rule.limits[0].limit.burst, 200U) << "plain text takes the rule's options";
+  EXPECT_TRUE(rule.limits[0].limit.count_denied);
+  EXPECT_EQ(rule.limits[1].limit.algorithm, Algorithm::leaky_bucket);
+  EXPECT_EQ(rule.limits[1].limit.burst, 5U);
+  EXPECT_EQ(rule.limits[1].name, "pace");
+  EXPECT_EQ(rule.limits[2].limit.granularity, 1min);
+  EXPECT_EQ(rule.limits[2].limit.burst, std::nullopt) << "a map takes none of them";
+  EXPECT_EQ(rule.limits[3].limit.algorithm, Algorithm::fixed_window);
+  EXPECT_EQ(rule.limits[3].limit.unit, CalendarUnit::month);
+  EXPECT_EQ(rule.limits[3].limit.zone, "Europe/Berlin");
+  EXPECT_EQ(rule.limits[4].limit.refill, Refill::interval);
+  ASSERT_TRUE(rule.limits[5].from);
+  EXPECT_EQ(rule.limits[5].from->kind, AmountFrom::Kind::claim);
+  EXPECT_EQ(rule.limits[5].from->name, "limits.rps");
+  EXPECT_EQ(rule.limits[5].from->max, 1000U);
+  ASSERT_TRUE(rule.limits[6].from);
+  EXPECT_EQ(rule.limits[6].from->kind, AmountFrom::Kind::header);
+  EXPECT_EQ(rule.limits[6].from->name, "x-limit");
+  EXPECT_GT(rule.limits[6].place.line, rule.limits[5].place.line);
+
+  ASSERT_TRUE(rule.tiers);
+  EXPECT_EQ(rule.tiers->by, "claim.plan");
+  ASSERT_EQ(rule.tiers->values.size(), 2U);
+  EXPECT_EQ(rule.tiers->values[0].first, "free");
+  EXPECT_EQ(rule.tiers->values[0].second.at(0).limit.burst, 200U);
+  EXPECT_EQ(rule.tiers->values[1].second.at(1).limit.algorithm, Algorithm::gcra);
+
+  const Limit& slots = rule_named(list, "in-flight").limits.at(0).limit;
+  EXPECT_EQ(slots.algorithm, Algorithm::concurrency);
+  EXPECT_EQ(slots.amount, 20U);
+  EXPECT_EQ(slots.ttl, 30s);
+  EXPECT_EQ(rule_named(list, "windows").limits.at(0).limit.align, Align::first_request);
+  EXPECT_EQ(rule_named(list, "calendar").limits.at(0).limit.zone, "America/New_York");
+  EXPECT_EQ(rule_named(list, "slices").limits.at(0).limit.granularity, 1min);
+}
+
+TEST(ParseRules, ReadsWhatHappensOverTheLimit) {
+  const RuleList list = good(content_of(kCorpus / "rules" / "every_key.yaml"));
+  const Rule& queued = rule_named(list, "queued");
+  EXPECT_EQ(queued.over.kind, Over::Kind::queue);
+  EXPECT_EQ(queued.over.max_delay, 2s);
+  EXPECT_EQ(queued.over.waiting, 50U);
+  EXPECT_EQ(queued.limits.at(0).limit.queue, 2s);
+  EXPECT_EQ(rule_named(list, "before").over.kind, Over::Kind::drop);
+  EXPECT_EQ(rule_named(list, "quietly").over.kind, Over::Kind::shadow);
+  EXPECT_EQ(rule_named(list, "constant").over.kind, Over::Kind::reject);
+}
+
+TEST(ParseRules, ReadsCostsAndAddressPrefixes) {
+  const RuleList list = good(content_of(kCorpus / "rules" / "every_key.yaml"));
+  const Rule& before = rule_named(list, "before");
+  EXPECT_TRUE(before.before_auth);
+  EXPECT_EQ(before.cost.kind, CostRule::Kind::method);
+  EXPECT_THAT(before.cost.by_method, ElementsAre(Pair("GET", 1U), Pair("POST", 5U)));
+  EXPECT_EQ(before.per[0].v4_bits, 24);
+  EXPECT_EQ(before.per[0].v6_bits, 56);
+  EXPECT_EQ(rule_named(list, "by-query").cost.kind, CostRule::Kind::query);
+  EXPECT_EQ(rule_named(list, "constant").cost.constant, 5U);
+  EXPECT_EQ(rule_named(list, "constant").per[0].v4_bits, 16);
+  EXPECT_EQ(rule_named(list, "constant").per[0].v6_bits, 64) << "ip/N leaves IPv6 alone";
+}
+
+TEST(ParseRules, CountDeniedSkipsRequestsInFlight) {
+  const RuleList list = good(content_of(kCorpus / "rules" / "forms.yaml"));
+  const Rule& mixed = rule_named(list, "mixed-with-concurrency");
+  EXPECT_TRUE(mixed.limits.at(0).limit.count_denied);
+  EXPECT_FALSE(mixed.limits.at(1).limit.count_denied);
+}
+
+TEST(ParseRules, EveryGoodFileIsAccepted) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator{kCorpus / "rules"}) {
+    config::Diagnostics diagnostics;
+    (void)parse_rules_text(content_of(entry.path()), entry.path().filename().string(), diagnostics);
+    EXPECT_EQ(diagnostics.text(), "") << entry.path();
+    ++files;
+  }
+  EXPECT_GE(files, 5);
+}
+
+// ---- the grammar and the parser -----------------------------------------------------------------
+
+// The reverse, a key that the parser asks for and the grammar lacks, is an assertion.
+TEST(ParseRules, TheParserAsksForEveryKeyOfTheGrammar) {
+  config::Diagnostics diagnostics;
+  std::set<std::string> asked;
+  for (const char* file : {"every_key.yaml", "forms.yaml"}) {
+    const auto document =
+        config::parse_document(content_of(kCorpus / "rules" / file), file, diagnostics);
+    ASSERT_TRUE(document);
+    config::Checked checked = check(document->root, rules_file_shape(), "the file", diagnostics);
+    checked.watch(&asked);
+    (void)read_rules(document->root, checked, diagnostics);
+  }
+  for (const config::Section* section : sections_of(rules_file_shape())) {
+    for (const config::Key& key : section->keys) {
+      const std::string name = std::string{section->name} + "." + std::string{key.name};
+      EXPECT_TRUE(asked.contains(name)) << "the parser ignores " << name;
+    }
+  }
+}
+
+TEST(ParseRules, EveryExampleAndDefaultOfTheGrammarIsWellFormed) {
+  for (const config::Section* section : sections_of(rules_file_shape())) {
+    for (const config::Key& key : section->keys) {
+      std::vector<std::string_view> values = key.examples;
+      if (!key.fallback.empty()) values.push_back(key.fallback);
+      for (const std::string_view value : values) {
+        config::Diagnostics diagnostics;
+        const auto document = config::parse_document(value, "example", diagnostics);
+        ASSERT_TRUE(document) << value;
+        (void)check(document->root, key.shape, key.name, diagnostics);
+        EXPECT_EQ(diagnostics.text(), "") << section->name << "." << key.name;
+      }
+    }
+  }
+}
+
+TEST(ParseRules, EveryKeyIsExplained) {
+  for (const config::Section* section : sections_of(rules_file_shape())) {
+    EXPECT_TRUE(section->meaning.ends_with('.')) << section->name;
+    for (const config::Key& key : section->keys) {
+      EXPECT_TRUE(key.meaning.ends_with('.')) << section->name << "." << key.name;
+    }
+  }
+}
+
+// ---- bounds -------------------------------------------------------------------------------------
+
+std::string many_rules(int count, std::string_view keys) {
+  std::string yaml = "rules:\n";
+  for (int i = 0; i < count; ++i) {
+    yaml += "  - name: rule-" + std::to_string(i) + "\n" + std::string{keys};
+  }
+  return yaml;
+}
+
+TEST(ParseRules, TooManyRulesAreANamedError) {
+  const std::string yaml = many_rules(11, "    limit: 1/1s\n");
+  config::Diagnostics diagnostics;
+  (void)parse_rules_text(yaml, "f", diagnostics, {.rules_max = 10});
+  ASSERT_EQ(diagnostics.errors(), 1U);
+  EXPECT_EQ(diagnostics.sorted().front().message,
+            "rules_max: there are 11 rules, at most 10 are allowed");
+
+  config::Diagnostics per_domain;
+  (void)parse_rules_text(yaml, "f", per_domain, {.rules_max = 100, .rules_max_per_domain = 10});
+  ASSERT_EQ(per_domain.errors(), 1U);
+  EXPECT_EQ(per_domain.sorted().front().headline(),
+            "f:22:5: rules_max: the domain 'default' has more than 10 rules; remove some, or raise "
+            "rules_max");
+}
+
+// Well under a second in an optimised build; the bound leaves room for sanitizers.
+TEST(ParseRules, TenThousandRulesTakeNoTime) {
+  const std::string yaml = many_rules(
+      10'000,
+      "    match: {method: [GET, POST], path: '/v1/users/{id}/**', host: api.example.com}\n"
+      "    per: [user, path.id]\n"
+      "    limit: [100/1s, {rate: 10000/1h, algorithm: sliding_counter}, 5000/month]\n"
+      "    tiers: {by: client.tier, values: {free: 10/1s, paid: [1000/1s, 50000/1h]}}\n");
+  config::Diagnostics diagnostics;
+  const auto begin = std::chrono::steady_clock::now();
+  const RuleList list = parse_rules_text(yaml, "f", diagnostics);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_EQ(diagnostics.text(), "");
+  EXPECT_EQ(list.rules.size(), 10'000U);
+  RecordProperty("milliseconds", static_cast<int>(took / 1ms));
+  std::printf("10000 rules, %zu bytes: %d ms\n", yaml.size(), static_cast<int>(took / 1ms));
+  EXPECT_LT(took, 15s);
+}
+
+// ---- path templates -----------------------------------------------------------------------------
+
+TEST(PathTemplate, IsCutIntoSegments) {
+  using Kind = PathSegment::Kind;
+  const auto segments = parse_path_template("/v1/{user_id}/*/x%20y/**");
+  ASSERT_TRUE(segments);
+  EXPECT_THAT(*segments,
+              ElementsAre(PathSegment{Kind::literal, "v1"}, PathSegment{Kind::parameter, "user_id"},
+                          PathSegment{Kind::any, ""}, PathSegment{Kind::literal, "x%20y"},
+                          PathSegment{Kind::rest, ""}));
+  EXPECT_THAT(*parse_path_template("/"), ElementsAre(PathSegment{Kind::literal, ""}));
+  EXPECT_THAT(*parse_path_template("/a/"),
+              ElementsAre(PathSegment{Kind::literal, "a"}, PathSegment{Kind::literal, ""}));
+}
+
+TEST(PathTemplate, RefusesWhatIsNone) {
+  for (const char* path : {"", "v1", "/a//b", "/**/b", "/a*", "/{}", "/{a}/{a}", "/{1}", "/a?b=c",
+                           "/a b", "/a#b", "/./a", "/..", "/:id", "/{a", "/%zz", "/x{id}"}) {
+    EXPECT_FALSE(parse_path_template(path)) << path;
+  }
+}
+
+}  // namespace
+}  // namespace sluice::rules

@@ -1,0 +1,215 @@
+#include "rules/rule_checks.h"
+
+#include "base/text.h"
+#include "rules/words.h"
+#include <sluice/core/compiled_limit.h>
+#include <sluice/core/limit_text.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+namespace sluice::rules {
+namespace {
+
+using config::Node;
+using config::Reader;
+
+// All limits of a rule, those of its tiers included.
+template <class Visit>
+void for_each_limit(const Rule& rule, Visit visit) {
+  for (const RuleLimit& limit : rule.limits) visit(limit);
+  if (!rule.tiers) return;
+  for (const auto& [tier, limits] : rule.tiers->values) {
+    for (const RuleLimit& limit : limits) visit(limit);
+  }
+}
+
+bool has_limit_of(const Rule& rule, Algorithm algorithm) {
+  bool found = false;
+  for_each_limit(
+      rule, [&](const RuleLimit& limit) { found = found || limit.limit.algorithm == algorithm; });
+  return found;
+}
+
+// ---- before_auth
+
+bool known_before_verification(Per::Kind kind) noexcept {
+  return kind != Per::Kind::user && kind != Per::Kind::api_key && kind != Per::Kind::tenant &&
+         kind != Per::Kind::claim;
+}
+
+void refuse_before_auth(const Node& at, std::string_view what, const ParseContext& context) {
+  context.diagnostics.error(
+      at, fmt::format("{} is not known before verification", what),
+      "leave out before_auth, or use address, country, asn, method, host, path, header, query, "
+      "cookie and descriptor only");
+}
+
+void check_phase_of_keys(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  if (const Node* match = reader.find("match")) {
+    for (const std::string_view key : {"tier", "tenant", "authenticated"}) {
+      if (const Node* node = match->find(key)) {
+        refuse_before_auth(*node, fmt::format("'{}'", key), context);
+      }
+    }
+  }
+  if (const Node* per = reader.find("per")) {
+    for (std::size_t i = 0; i < rule.per.size(); ++i) {
+      if (known_before_verification(rule.per[i].kind)) continue;
+      const auto items = items_of(*per, context.checked);
+      const Node& item = i < items.size() ? *items[i] : *per;
+      refuse_before_auth(item, quoted(item.text), context);
+    }
+  }
+  const Node* tiers = reader.find("tiers");
+  if (tiers != nullptr && rule.tiers && rule.tiers->by != "client.country" &&
+      rule.tiers->by != "client.asn") {
+    const Node* by = tiers->find("by");
+    refuse_before_auth(by == nullptr ? *tiers : *by, quoted(rule.tiers->by), context);
+  }
+}
+
+void check_before_auth(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  if (!rule.before_auth) return;
+  check_phase_of_keys(rule, reader, context);
+  bool from_claim = false;
+  for_each_limit(rule, [&](const RuleLimit& limit) {
+    from_claim = from_claim || (limit.from && limit.from->kind == AmountFrom::Kind::claim);
+  });
+  if (const Node* limit = reader.find("limit"); limit != nullptr && from_claim) {
+    refuse_before_auth(*limit, "an amount from a claim", context);
+  }
+  if (const Node* count = reader.find("count")) {
+    context.diagnostics.error(*count, "a rule with before_auth counts every attempt",
+                              "leave out 'count' or 'before_auth'");
+  }
+}
+
+// ---- count, cost, block, missing
+
+void check_count(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  const Node* count = reader.find("count");
+  if (count == nullptr || !rule.count) return;
+  if (rule.count->after && rule.over.kind == Over::Kind::queue) {
+    context.diagnostics.error(*count,
+                              "when: after reserves nothing, so that there is no place in a queue",
+                              "leave out 'when', or choose another 'over'");
+  }
+  if (has_limit_of(rule, Algorithm::concurrency)) {
+    context.diagnostics.error(*count, "requests in flight are counted before there is a response",
+                              "put 'concurrent' into a rule of its own, without 'count'");
+  }
+}
+
+void check_cost_fits(const Node& at, std::uint32_t cost, const Rule& rule,
+                     const ParseContext& context) {
+  const RuleLimit* smallest = nullptr;
+  for_each_limit(rule, [&](const RuleLimit& limit) {
+    if (limit.from || core::capacity(limit.limit) >= cost) return;
+    if (smallest == nullptr || core::capacity(limit.limit) < core::capacity(smallest->limit)) {
+      smallest = &limit;
+    }
+  });
+  if (smallest == nullptr) return;
+  const std::uint64_t capacity = core::capacity(smallest->limit);
+  context.diagnostics.error(
+      at,
+      fmt::format("a cost of {} never fits into the limit {} in line {}", cost,
+                  core::rate_text(smallest->limit), smallest->place.line),
+      core::is_bucket(smallest->limit.algorithm)
+          ? fmt::format("use at most {}, or a burst of at least {}", capacity, cost)
+          : fmt::format("use at most {}", capacity));
+}
+
+void check_cost(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  const Node* cost = reader.find("cost");
+  if (cost == nullptr) return;
+  if (rule.cost.constant > 1) {
+    const Node* fallback = cost->find("default");
+    check_cost_fits(fallback == nullptr ? *cost : *fallback, rule.cost.constant, rule, context);
+  }
+  const Node* methods = cost->find("method");
+  for (const auto& [method, one] : rule.cost.by_method) {
+    if (methods != nullptr) check_cost_fits(*methods, one, rule, context);
+  }
+}
+
+void check_block(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  const Node* block = reader.find("block");
+  if (block == nullptr) return;
+  if (rule.over.kind == Over::Kind::shadow) {
+    context.diagnostics.error(*block, "a shadow rule refuses nobody, so that nobody is blocked",
+                              "leave out 'block', or choose another 'over'");
+  } else if (rule.per.empty()) {
+    context.diagnostics.warning(*block, "without 'per' a block shuts everybody out",
+                                "add what to count per, as in per: ip");
+  }
+}
+
+bool may_be_absent(const Per& per) noexcept {
+  return per.kind != Per::Kind::ip && per.kind != Per::Kind::method && per.kind != Per::Kind::path;
+}
+
+void check_missing(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  const Node* missing = reader.find("missing");
+  if (missing == nullptr || std::any_of(rule.per.begin(), rule.per.end(), may_be_absent)) return;
+  if (reader.node().find("per") != nullptr && !reader.has("per")) return;  // reported already
+  context.diagnostics.warning(*missing, "'missing' has no effect: nothing in 'per' can be absent",
+                              "leave it out");
+}
+
+// ---- options of limits
+
+void check_count_denied(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  const Node* count_denied = reader.find("count_denied");
+  if (count_denied == nullptr || count_denied->text != "true" || rule.limits.empty()) return;
+  bool used = false;
+  for_each_limit(rule, [&](const RuleLimit& limit) { used = used || limit.limit.count_denied; });
+  if (used) return;
+  context.diagnostics.error(*count_denied, "concurrency has no use for 'count_denied'",
+                            "leave it out, or choose another algorithm");
+}
+
+}  // namespace
+
+void check_rule(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  check_before_auth(rule, reader, context);
+  check_count(rule, reader, context);
+  check_cost(rule, reader, context);
+  check_block(rule, reader, context);
+  check_missing(rule, reader, context);
+  check_count_denied(rule, reader, context);
+}
+
+void check_rules_together(const std::vector<WrittenRule>& rules, const ParseContext& context) {
+  std::unordered_map<std::string, std::uint32_t> lines;  // of names
+  std::unordered_map<std::string, const Rule*> groups;
+  for (const auto& [rule, node] : rules) {
+    const std::string scope = std::to_string(rule->domain.size()) + rule->domain;
+    const Node* name = node->find("name");
+    if (!rule->name.empty() && name != nullptr) {
+      const auto [first, is_new] = lines.emplace(scope + rule->name, name->place().line);
+      if (!is_new) {
+        context.diagnostics.error(*name,
+                                  fmt::format("the name {} is taken by the rule in line {}",
+                                              quoted(rule->name), first->second),
+                                  "give each rule of a domain a name of its own");
+      }
+    }
+    const Node* group = node->find("group");
+    if (rule->group.empty() || group == nullptr) continue;
+    const auto [first, is_new] = groups.emplace(scope + rule->group, rule);
+    if (!is_new && first->second->before_auth != rule->before_auth) {
+      context.diagnostics.error(
+          *group,
+          fmt::format("the group {} has rules before and after verification, which cannot compete",
+                      quoted(rule->group)),
+          "give all rules of a group the same before_auth");
+    }
+  }
+}
+
+}  // namespace sluice::rules

@@ -1,0 +1,21 @@
+// Keys of a rule that are fine alone and make no sense together.
+#pragma once
+
+#include "rules/parse_context.h"
+#include "rules/rule.h"
+
+#include <vector>
+
+namespace sluice::rules {
+
+// Reports at the key in question; `reader` is of the rule's map.
+void check_rule(const Rule& rule, const config::Reader& reader, const ParseContext& context);
+
+// Rules with their maps, in one order: names that occur twice, groups across phases.
+struct WrittenRule {
+  const Rule* rule;
+  const config::Node* node;
+};
+void check_rules_together(const std::vector<WrittenRule>& rules, const ParseContext& context);
+
+}  // namespace sluice::rules

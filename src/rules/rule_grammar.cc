@@ -1,0 +1,214 @@
+#include "rules/rule_grammar.h"
+
+#include "config/reference.h"
+#include "config/schema.h"
+#include "rules/formats.h"
+#include "rules/words.h"
+#include <sluice/core/compiled_limit.h>
+
+namespace sluice::rules {
+namespace {
+
+using config::any_list_of;
+using config::flag;
+using config::map_of;
+using config::number;
+using config::Section;
+using config::text;
+using config::word;
+
+}  // namespace
+
+const Section& rules_file_section() {
+  static const Section kSection{
+      .name = "rules_file",
+      .meaning = "A file of rules.",
+      .keys = {{.name = "rules",
+                .shape = any_list_of(map_of(rule_section)),
+                .meaning = "All rules whose `match` holds apply together.",
+                .required = true,
+                .examples = {"[{name: api, per: ip, limit: 100/1s}]"}},
+               {.name = "unmatched",
+                .shape = word(words_of(kUnmatchedWords)),
+                .meaning = "What happens to a request that no enforcing rule matches: let it pass, "
+                           "or answer 503.",
+                .fallback = "allow",
+                .hints = {{"deny", "write reject"},
+                          {"block", "write reject"},
+                          {"pass", "write allow"}}}},
+      .hints = {{"limits", "write a list of rules under 'rules', each with its 'limit'"},
+                {"descriptors",
+                 "a file of envoyproxy/ratelimit is loaded by rules_from: {envoy: "
+                 "DIR}"},
+                {"domain", "write 'domain' in each rule"},
+                {"default", "write unmatched: allow or unmatched: reject"}}};
+  return kSection;
+}
+
+const Section& rule_section() {
+  static const Section kSection{
+      .name = "rule",
+      .meaning =
+          "Whom it concerns (`match`), what gets its own counter (`per`), how much (`limit`).",
+      .keys =
+          {{.name = "name",
+            .shape = text(kNameFormat),
+            .meaning = "Unique in its domain; appears in headers, metrics and logs. A renamed rule "
+                       "starts with new counters.",
+            .required = true,
+            .examples = {"api-per-user"}},
+           {.name = "domain",
+            .shape = text(kDomainFormat),
+            .meaning = "Namespace of the rule; the domain of Envoy's requests.",
+            .fallback = "default"},
+           {.name = "match",
+            .shape = map_of(match_section),
+            .meaning = "Which requests it concerns; without it, all.",
+            .examples = {"{path: /v1/**}"}},
+           {.name = "per",
+            .shape = text(kPerFormat) | any_list_of(text(kPerFormat)),
+            .meaning =
+                "What gets its own counter: `user`, `api_key`, `tenant`, `ip` (IPv6 as /64), "
+                "`ip/N`, `ip/N/M`, `country`, `asn`, `method`, `route`, `path.ID`, `header.X`, "
+                "`query.X`, `claim.X`, `descriptor.X`, or several of them together.",
+            .fallback = "[]",
+            .examples = {"user", "[tenant, path.id]"}},
+           {.name = "missing",
+            .shape = word(words_of(kMissingWords)),
+            .meaning = "When a value of `per` is absent: count by address instead, skip the rule, "
+                       "count all such requests together, or refuse with 403.",
+            .fallback = "ip",
+            .hints = {{"ignore", "write skip"},
+                      {"deny", "write refuse"},
+                      {"reject", "write refuse"}}},
+           {.name = "limit",
+            .shape = limits_shape(),
+            .meaning = "One limit or several, all of which must admit the request.",
+            .required = true,
+            .examples = {"100/1s", "[100/1s, {rate: 10000/1h, algorithm: sliding_counter}]"}},
+           {.name = "burst",
+            .shape = number(1, core::kAmountMax),
+            .meaning = "For limits written as plain text: how much may come at once."},
+           {.name = "algorithm",
+            .shape = word(words_of(kAlgorithmWords)),
+            .meaning = "For limits written as plain text: how they are counted.",
+            .fallback = "token_bucket"},
+           {.name = "refill",
+            .shape = word(words_of(kRefillWords)),
+            .meaning = "For limits written as plain text: how a token bucket fills again.",
+            .fallback = "continuous"},
+           {.name = "align",
+            .shape = word(words_of(kAlignWords)),
+            .meaning = "For limits written as plain text: where a fixed window begins.",
+            .fallback = "epoch"},
+           {.name = "zone",
+            .shape = text(kZoneFormat),
+            .meaning = "For limits written as plain text: the time zone of calendar windows.",
+            .fallback = "UTC"},
+           {.name = "granularity",
+            .shape = text(kDurationFormat),
+            .meaning = "For limits written as plain text: the width of a sub-window."},
+           {.name = "tiers",
+            .shape = map_of(tiers_section),
+            .meaning = "Other limits for some clients.",
+            .examples = {"{by: client.tier, values: {free: 10/1s}}"}},
+           {.name = "cost",
+            .shape = number(1, kCostMax) | map_of(cost_section),
+            .meaning = "How much of the limit a request takes.",
+            .fallback = "1",
+            .examples = {"{header: x-cost, max: 100}"}},
+           {.name = "count",
+            .shape = map_of(count_section),
+            .meaning = "Which responses count; without it, every request does.",
+            .examples = {"{status: [401, 403]}"}},
+           {.name = "over",
+            .shape = word(words_of(kOverWords)) | map_of(over_section),
+            .meaning =
+                "What happens over the limit: `reject` with 429, `drop` the connection without "
+                "an answer, `shadow` only tells, or a map that says more.",
+            .fallback = "reject",
+            .examples = {"{queue: 2s, waiting: 50}"},
+            .hints = {{"queue", "write over: {queue: 2s}"},
+                      {"delay", "write over: {queue: 2s}"},
+                      {"deny", "write reject"},
+                      {"block", "write reject, and block: {for: 15m}"},
+                      {"close", "write drop"}}},
+           {.name = "block",
+            .shape = map_of(block_section),
+            .meaning = "Whoever is refused stays refused for a while.",
+            .examples = {"{for: 15m, after: 3}"}},
+           {.name = "group",
+            .shape = text(kNameFormat),
+            .meaning = "Of the rules of one group that match, only the most specific applies."},
+           {.name = "before_auth",
+            .shape = flag(),
+            .meaning = "Evaluated before keys and tokens are verified, and counts every attempt.",
+            .fallback = "false"},
+           {.name = "count_denied",
+            .shape = flag(),
+            .meaning = "Whether refused requests count, too.",
+            .fallback = "false"},
+           {.name = "on_change",
+            .shape = word(words_of(kOnChangeWords)),
+            .meaning = "What becomes of the counters when the limit is edited.",
+            .fallback = "keep"},
+           {.name = "no_room",
+            .shape = word(words_of(kNoRoomWords)),
+            .meaning = "What becomes of a newcomer when the table is full of those who owe more.",
+            .fallback = "forgive"},
+           {.name = "scale",
+            .shape = flag(),
+            .meaning = "Lets threads share a hot counter in parts; may refuse a little early.",
+            .fallback = "false"},
+           {.name = "mode",
+            .shape = word(words_of(kModeWords)),
+            .meaning = "How several nodes share the limit.",
+            .fallback = "auto",
+            .hints = {{"strict", "write exact"}, {"memory", "write local"}}},
+           {.name = "tolerance",
+            .shape = text(kPercentFormat),
+            .meaning = "How far several nodes together may overrun the limit.",
+            .fallback = "5%",
+            .examples = {"0.5%"}},
+           {.name = "on_failure",
+            .shape = word(words_of(kOnFailureWords)),
+            .meaning =
+                "When the nodes cannot reach what they share: spend this node's share, refuse, "
+                "or admit.",
+            .fallback = "share",
+            .hints = {{"fail_open", "write open"},
+                      {"fail_closed", "write closed"},
+                      {"allow", "write open"},
+                      {"deny", "write closed"}}}},
+      .hints = {{"rate", "write limit: 100/1s"},
+                {"limits", "write 'limit', which can be a list"},
+                {"key", "write 'per'"},
+                {"by", "write 'per'"},
+                {"path", "write match: {path: ...}"},
+                {"method", "write match: {method: ...}"},
+                {"host", "write match: {host: ...}"},
+                {"status", "write over: {status: ...} for the answer, or count: {status: ...}"},
+                {"queue", "write over: {queue: 2s}"},
+                {"shadow", "write over: shadow"},
+                {"shadow_mode", "write over: shadow"},
+                {"fail_open", "write on_failure: open"},
+                {"fail_closed", "write on_failure: closed"},
+                {"concurrent", "write limit: {concurrent: 20}"},
+                {"ttl", "write limit: {concurrent: 20, ttl: 60s}"},
+                {"period", "write limit: 100/1s"},
+                {"window", "write limit: 100/1s"},
+                {"unit", "write limit: 100/1s"},
+                {"requests_per_unit", "write limit: 100/1s"}}};
+  return kSection;
+}
+
+config::Shape rules_file_shape() { return map_of(rules_file_section); }
+
+std::string rules_schema() {
+  return config::json_schema(rules_file_shape(),
+                             {.id = "urn:sluice:rules", .title = "Rules of Sluice"});
+}
+
+std::string rules_reference_markdown() { return config::reference_markdown(rules_file_shape()); }
+
+}  // namespace sluice::rules

@@ -1,0 +1,44 @@
+// The rule language: which keys there are, what may be written behind each, and what it means.
+//
+// The parser, the schema and the reference all come from here; to add a key is one entry in a
+// section and the line of the parser that reads it. A test finds a key that only one of them knows.
+#pragma once
+
+#include "config/grammar.h"
+
+#include <cstdint>
+#include <string>
+
+namespace sluice::rules {
+
+inline constexpr std::uint64_t kCostMax = 1'000'000'000;
+
+// A file of its own: `rules` and `unmatched`. Other files can take over its keys.
+[[nodiscard]] const config::Section& rules_file_section();
+
+[[nodiscard]] const config::Section& rule_section();
+[[nodiscard]] const config::Section& match_section();
+[[nodiscard]] const config::Section& header_match_section();  // names of headers to what they hold
+[[nodiscard]] const config::Section& field_match_section();   // cookies, query fields, entries
+[[nodiscard]] const config::Section& text_match_section();
+[[nodiscard]] const config::Section& limit_section();
+[[nodiscard]] const config::Section& from_section();
+[[nodiscard]] const config::Section& tiers_section();
+[[nodiscard]] const config::Section& tier_values_section();
+[[nodiscard]] const config::Section& cost_section();
+[[nodiscard]] const config::Section& method_costs_section();
+[[nodiscard]] const config::Section& count_section();
+[[nodiscard]] const config::Section& over_section();
+[[nodiscard]] const config::Section& over_headers_section();
+[[nodiscard]] const config::Section& block_section();
+
+// What can stand behind `limit`, and behind each tier.
+[[nodiscard]] config::Shape limits_shape();
+
+// The whole language.
+[[nodiscard]] config::Shape rules_file_shape();
+
+[[nodiscard]] std::string rules_schema();              // JSON Schema, draft 2020-12
+[[nodiscard]] std::string rules_reference_markdown();  // a table for each section
+
+}  // namespace sluice::rules
