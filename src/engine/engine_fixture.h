@@ -98,7 +98,8 @@ class EngineFixture : public ::testing::Test {
     config.api_keys = std::make_shared<const identity::ApiKeys>(
         identity::ApiKeys::create({key("paid-key", "paid"), key("free-key", "free")}).value());
     auto worker = std::make_unique<Worker>(store, *local_);
-    worker->use(identity::Identifier::create(std::move(config)).value());
+    identifier_ = identity::Identifier::create(std::move(config)).value();
+    worker->use(identifier_);
     return worker;
   }
 
@@ -108,6 +109,7 @@ class EngineFixture : public ::testing::Test {
           .value();
   std::unique_ptr<store::LocalAuthority> local_ =
       std::make_unique<store::LocalAuthority>(*table_, 1);
+  std::shared_ptr<const identity::Identifier> identifier_;
   std::unique_ptr<Worker> worker_ = new_worker(*local_);
   Op op_;
   Reason reason_ = Reason::allowed;

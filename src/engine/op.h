@@ -29,16 +29,17 @@ enum class Action : std::uint8_t {
 };
 
 enum class Reason : std::uint8_t {
-  allowed,         // every limit has room
-  unmatched,       // no rule concerns it, and then requests pass
-  limited,         // a limit is reached
-  never,           // it costs more than a limit ever has
-  blocked,         // a limit was reached before, and that costs some time
-  missing_value,   // a rule wants a value that is not there
-  no_rule,         // no rule concerns it, and then requests are rejected
-  too_many_rules,  // more limits than one request may have
-  bad_target,      // its path cannot be told
-  store_failed,    // nobody could say, and the rule wants that to be a no
+  allowed,          // every limit has room
+  unmatched,        // no rule concerns it, and then requests pass
+  limited,          // a limit is reached
+  never,            // it costs more than a limit ever has
+  blocked,          // a limit was reached before, and that costs some time
+  missing_value,    // a rule wants a value that is not there
+  unauthenticated,  // nobody knows who is asking, and that is required
+  no_rule,          // no rule concerns it, and then requests are rejected
+  too_many_rules,   // more limits than one request may have
+  bad_target,       // its path cannot be told
+  store_failed,     // nobody could say, and the rule wants that to be a no
 };
 [[nodiscard]] std::string_view to_string(Reason reason) noexcept;
 

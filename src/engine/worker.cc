@@ -5,6 +5,7 @@
 #include "store/binding.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace sluice::engine {
 namespace {
@@ -14,6 +15,7 @@ using rules::Phase;
 using rules::Rule;
 using store::Completion;
 
+constexpr std::uint16_t kUnauthorized = 401;
 constexpr std::uint16_t kForbidden = 403;
 constexpr std::uint16_t kBadRequest = 400;
 constexpr std::uint16_t kUnavailable = 503;
@@ -50,6 +52,7 @@ std::string_view to_string(Reason reason) noexcept {
     case Reason::never: return "never";
     case Reason::blocked: return "blocked";
     case Reason::missing_value: return "missing_value";
+    case Reason::unauthenticated: return "unauthenticated";
     case Reason::no_rule: return "no_rule";
     case Reason::too_many_rules: return "too_many_rules";
     case Reason::bad_target: return "bad_target";
@@ -114,6 +117,9 @@ Completion Worker::decide(Op& op, const RequestView& request, Now now) noexcept 
   }
 
   client = identifier_->identify(request, origin, now, scratch_);
+  if (require_proof_ && !client.authenticated()) {
+    return finish(op, Action::reject, Reason::unauthenticated, kUnauthorized);
+  }
   rules.match(asked, Phase::after_auth, matches_);
   if (!matches_.enforced && !enforced_early) {
     if (rules.unmatched() == rules::Unmatched::reject) {
@@ -156,17 +162,23 @@ Completion Worker::finish(Op& op, Action action, Reason reason, std::uint16_t st
   return Completion::now;
 }
 
-std::string_view Worker::tier_of(const Rule& rule, const rules::Asked& asked) noexcept {
+// Only what somebody vouches for chooses a limit. An address is given by the network.
+std::string_view Worker::tier_of(const Rule& rule, const rules::Asked& asked,
+                                 ValueScratch& scratch) noexcept {
   if (!rule.tiers) return {};
+  const identity::Identity& client = asked.client;
   const std::string_view by = rule.tiers->by;
-  if (by == "client.tier") return asked.client.tier;
-  if (by == "client.tenant") return asked.client.tenant;
-  if (by.starts_with("claim.")) {
-    return asked.client.claims != nullptr ? asked.client.claims->find(by.substr(6))
-                                          : std::string_view{};
+  if (by == "client.tier") return client.tier;
+  if (by == "client.tenant") return client.tenant;
+  if (by == "client.country") return client.country;
+  if (by == "client.authenticated") return client.authenticated() ? "true" : "false";
+  if (by == "client.asn") {
+    const auto end = std::to_chars(scratch.data(), scratch.data() + scratch.size(), client.asn);
+    return {scratch.data(), static_cast<std::size_t>(end.ptr - scratch.data())};
   }
-  if (by.starts_with("header.")) return asked.request.header(by.substr(7)).value_or("");
-  return {};
+  constexpr std::string_view kClaim = "claim.";
+  if (!by.starts_with(kClaim) || client.claims == nullptr) return {};
+  return client.claims->find(by.substr(kClaim.size()));
 }
 
 // The limits of every rule that concerns the request become checks; those of shadow rules apart.
@@ -184,7 +196,8 @@ Worker::Resolved Worker::resolve(Op& op, const rules::Asked& asked, const rules:
     }
     if (key.fate == Key::Fate::refused) continue;
     const store::Cost cost = cost_of(rule.cost, asked);
-    for (const PlannedLimit& limit : plan.limits_for(tier_of(rule, asked))) {
+    ValueScratch scratch;
+    for (const PlannedLimit& limit : plan.limits_for(tier_of(rule, asked, scratch))) {
       const store::Check check{
           .key = {.low = key.digest.low ^ limit.salt, .high = 0},
           .limit = limit.number,

@@ -8,6 +8,7 @@
 // One thread. Deciding allocates nothing, takes no lock, reads no clock and does not log.
 #pragma once
 
+#include "engine/key.h"
 #include "engine/op.h"
 #include "engine/snapshot.h"
 #include "identity/identifier.h"
@@ -49,8 +50,10 @@ class Worker {
 
   // For requests from now on; those under way keep their rules. Both are needed before the first.
   void use(std::shared_ptr<const Snapshot> snapshot) noexcept { snapshot_ = std::move(snapshot); }
-  void use(std::shared_ptr<const identity::Identifier> identifier) noexcept {
+  void use(std::shared_ptr<const identity::Identifier> identifier,
+           bool require_proof = false) noexcept {
     identifier_ = std::move(identifier);
+    require_proof_ = require_proof;
   }
 
   // Decided at once, or later: then op.completed is called. The request must stay until this
@@ -83,8 +86,8 @@ class Worker {
                                          const rules::Rule* rule = nullptr) noexcept;
   [[nodiscard]] Resolved resolve(Op& op, const rules::Asked& asked, const rules::Matches& matches,
                                  const rules::Rule*& lacking) noexcept;
-  [[nodiscard]] static std::string_view tier_of(const rules::Rule& rule,
-                                                const rules::Asked& asked) noexcept;
+  [[nodiscard]] static std::string_view tier_of(const rules::Rule& rule, const rules::Asked& asked,
+                                                ValueScratch& scratch) noexcept;
   static void later(store::Call& call) noexcept;
   void conclude(Op& op, store::Store& by, Now now) noexcept;
   void record(Op& op, store::Store& by, bool keep_charges) noexcept;
@@ -99,6 +102,7 @@ class Worker {
   store::Store& store_;
   store::Store& fallback_;
   std::shared_ptr<const identity::Identifier> identifier_;
+  bool require_proof_ = false;  // 401 for everybody else
   std::shared_ptr<const Snapshot> snapshot_;
   identity::IdentifierScratch scratch_;
   std::array<char, identity::kPathScratchBytes> path_;

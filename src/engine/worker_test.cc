@@ -69,6 +69,15 @@ TEST_F(Engine, RejectsWhatNoRuleConcernsIfToldTo) {
   EXPECT_EQ(ask({.target = "/login"}), Action::pass);
 }
 
+TEST_F(Engine, RequiresAProofIfToldTo) {
+  use({rule("all", {limit("5/1h")})});
+  worker_->use(identifier_, true);
+  EXPECT_EQ(ask({}), Action::reject);
+  EXPECT_EQ(status_, 401);
+  EXPECT_EQ(ask({.headers = {{"x-api-key", "nobody's"}}}), Action::reject);
+  EXPECT_EQ(ask({.headers = {{"x-api-key", "free-key"}}}), Action::pass);
+}
+
 // ---- several rules ----------------------------------------------------------------------------
 
 TEST_F(Engine, ChargesAllLimitsOrNone) {
@@ -272,10 +281,11 @@ TEST_F(Engine, ClampsACostThatTheClientNames) {
 // Tier and amount are not part of the key.
 TEST_F(Engine, KeepsWhatWasUsedWhenTheTierChanges) {
   rules::Rule plans = rule("plans", {limit("10/1h")}, {per(Kind::ip)});
-  plans.tiers = {.by = "header.x-tier", .values = {{"paid", {limit("50/1h")}}}};
+  plans.tiers = {.by = "client.tier", .values = {{"paid", {limit("50/1h")}}}};
   use({plans});
   EXPECT_EQ(passed(20, {}), 10);
-  EXPECT_EQ(passed(100, {.headers = {{"x-tier", "paid"}}}), 40);
+  EXPECT_EQ(passed(100, {.headers = {{"x-api-key", "paid-key"}}}), 40);
+  EXPECT_EQ(passed(100, {}), 0);
 }
 
 TEST_F(Engine, KeepsCountsWhenRulesAreReplaced) {

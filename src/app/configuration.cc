@@ -1,0 +1,227 @@
+#include "app/configuration.h"
+
+#include "app/configuration_grammar.h"
+#include "base/duration.h"
+#include "config/document.h"
+#include "identity/api_key_file.h"
+#include "identity/geo.h"
+#include "identity/jwks.h"
+#include "identity/read_file.h"
+#include "rules/formats.h"
+#include "rules/parse_rules.h"
+
+#include <filesystem>
+#include <utility>
+
+namespace sluice::app {
+namespace {
+
+using config::Checked;
+using config::Diagnostics;
+using config::Node;
+using config::Reader;
+
+constexpr std::size_t kSecretBytesMax = 64U << 10U;
+
+// Reads the sections of one file.
+class ConfigurationReader {
+ public:
+  ConfigurationReader(std::string_view file, const Checked& checked)
+      : folder_(std::filesystem::path{file}.parent_path()), checked_(checked) {}
+
+  [[nodiscard]] StateConfig state(const Node& map) const {
+    const Reader reader{map, state_section(), checked_};
+    StateConfig state;
+    if (reader.has("memory")) state.memory = parse_memory(reader.text("memory")).value();
+    if (reader.has("file")) state.file = path(reader.text("file"));
+    return state;
+  }
+
+  [[nodiscard]] ClientsConfig clients(const Node& map) const {
+    const Reader reader{map, clients_section(), checked_};
+    ClientsConfig clients;
+    clients.address = address(reader);
+    clients.require = reader.flag("require", false);
+    if (const Node* keys = reader.find("api_keys")) clients.api_keys = api_keys(*keys);
+    if (const Node* tokens = reader.find("tokens")) clients.tokens = this->tokens(*tokens);
+    if (const Node* geo = reader.find("geo")) {
+      const Reader files{*geo, geo_section(), checked_};
+      clients.country_file = path(files.text("country"));
+      clients.asn_file = path(files.text("asn"));
+    }
+    return clients;
+  }
+
+ private:
+  // As seen from the folder of the file.
+  [[nodiscard]] std::string path(std::string_view written) const {
+    return written.empty() ? std::string{} : (folder_ / written).lexically_normal().string();
+  }
+
+  [[nodiscard]] static std::vector<std::string> texts(const Reader& reader, std::string_view key) {
+    std::vector<std::string> all;
+    for (const Node* node : reader.list(key)) all.push_back(node->text);
+    return all;
+  }
+  [[nodiscard]] std::vector<std::string> paths(const Reader& reader, std::string_view key) const {
+    std::vector<std::string> all = texts(reader, key);
+    for (std::string& one : all) one = path(one);
+    return all;
+  }
+
+  [[nodiscard]] static identity::ClientAddressConfig address(const Reader& reader) {
+    using identity::AddressSource;
+    identity::ClientAddressConfig address;
+    for (const std::string& range : texts(reader, "trusted_proxies")) {
+      address.trusted_proxies.push_back(rules::parse_address_range(range).value());
+    }
+    const std::string from = rules::lower_case(reader.text("address_from"));
+    if (const auto hops = reader.number("hops")) {
+      address.source = AddressSource::hops;
+      address.hops = static_cast<unsigned>(*hops);
+    } else if (from == "forwarded") {
+      address.source = AddressSource::forwarded;
+    } else if (!from.empty() && from != "x-forwarded-for") {
+      address.source = AddressSource::header;
+      address.header = from;
+    } else if (!from.empty() || !address.trusted_proxies.empty()) {
+      address.source = AddressSource::x_forwarded_for;
+    }
+    return address;
+  }
+
+  [[nodiscard]] ApiKeysConfig api_keys(const Node& map) const {
+    using Kind = identity::ApiKeySource::Kind;
+    const Reader reader{map, api_keys_section(), checked_};
+    ApiKeysConfig keys;
+    const auto add = [&](std::string_view key, Kind kind) {
+      for (const std::string& name : texts(reader, key)) {
+        keys.sources.push_back(
+            {.kind = kind, .name = kind == Kind::header ? rules::lower_case(name) : name});
+      }
+    };
+    add("header", Kind::header);
+    add("query", Kind::query);
+    add("cookie", Kind::cookie);
+    if (reader.flag("basic", false)) keys.sources.push_back({.kind = Kind::basic, .name = {}});
+    if (keys.sources.empty()) keys.sources.emplace_back();
+    keys.file = path(reader.text("file"));
+    keys.secret_file = path(reader.text("secret_file"));
+    return keys;
+  }
+
+  [[nodiscard]] TokensConfig tokens(const Node& map) const {
+    const Reader reader{map, tokens_section(), checked_};
+    TokensConfig tokens;
+    tokens.jwks = paths(reader, "jwks");
+    tokens.public_keys = paths(reader, "public_key");
+    tokens.secret_file = path(reader.text("secret_file"));
+    identity::TokenPolicy& policy = tokens.policy;
+    for (const std::string& name : texts(reader, "algorithms")) {
+      policy.algorithms.push_back(identity::parse_token_algorithm(name).value());
+    }
+    policy.issuers = texts(reader, "issuer");
+    policy.audiences = texts(reader, "audience");
+    if (reader.has("leeway")) policy.leeway = parse_duration(reader.text("leeway")).value();
+    policy.user_claim = reader.text("user", policy.user_claim);
+    policy.tenant_claim = reader.text("tenant");
+    policy.tier_claim = reader.text("tier");
+    return tokens;
+  }
+
+  std::filesystem::path folder_;
+  const Checked& checked_;
+};
+
+// A secret in a file often ends with a line break that is no part of it.
+Parsed<std::string> read_secret(const std::string& path) {
+  Parsed<std::string> secret = identity::read_file(path, kSecretBytesMax);
+  if (!secret) return secret;
+  while (secret->ends_with('\n') || secret->ends_with('\r')) secret->pop_back();
+  if (secret->empty()) return mistake("the secret in '" + path + "' is empty", "write it there");
+  return secret;
+}
+
+Parsed<std::shared_ptr<const identity::ApiKeys>> load_api_keys(const ApiKeysConfig& config) {
+  std::string secret;
+  if (!config.secret_file.empty()) {
+    Parsed<std::string> read = read_secret(config.secret_file);
+    if (!read) return tl::unexpected(std::move(read.error()));
+    secret = *std::move(read);
+  }
+  auto records = identity::read_api_keys(config.file);
+  if (!records) return tl::unexpected(std::move(records.error()));
+  auto keys = identity::ApiKeys::create(*std::move(records), secret);
+  if (!keys) return tl::unexpected(std::move(keys.error()));
+  return std::make_shared<const identity::ApiKeys>(*std::move(keys));
+}
+
+Parsed<std::shared_ptr<const identity::TokenVerifier>> load_tokens(const TokensConfig& config) {
+  std::vector<identity::VerificationKey> keys;
+  for (const std::string& path : config.jwks) {
+    auto read = identity::read_jwks(path);
+    if (!read) return tl::unexpected(std::move(read.error()));
+    for (identity::VerificationKey& key : *read) keys.push_back(std::move(key));
+  }
+  for (const std::string& path : config.public_keys) {
+    Parsed<std::string> pem = identity::read_file(path, kSecretBytesMax);
+    if (!pem) return tl::unexpected(std::move(pem.error()));
+    auto key = identity::VerificationKey::from_pem(*pem);
+    if (!key) return mistake("'" + path + "': " + key.error().message, key.error().remedy);
+    keys.push_back(*std::move(key));
+  }
+  if (!config.secret_file.empty()) {
+    Parsed<std::string> secret = read_secret(config.secret_file);
+    if (!secret) return tl::unexpected(std::move(secret.error()));
+    auto key = identity::VerificationKey::from_secret(*secret, {});
+    if (!key) {
+      return mistake("'" + config.secret_file + "': " + key.error().message, key.error().remedy);
+    }
+    keys.push_back(*std::move(key));
+  }
+  auto verifier = identity::TokenVerifier::create(config.policy, std::move(keys));
+  if (!verifier) return tl::unexpected(std::move(verifier.error()));
+  return std::make_shared<const identity::TokenVerifier>(*std::move(verifier));
+}
+
+}  // namespace
+
+Configuration read_configuration(std::string_view text, std::string_view file,
+                                 Diagnostics& diagnostics) {
+  const std::optional<config::Document> document = config::parse_document(text, file, diagnostics);
+  if (!document) return {};
+  const Checked checked =
+      config::check(document->root, configuration_shape(), "the file", diagnostics);
+  if (!document->root.is_map()) return {};
+  const Reader top{document->root, configuration_section(), checked};
+  const ConfigurationReader reader{file, checked};
+  Configuration configuration;
+  if (const Node* state = top.find("state")) configuration.state = reader.state(*state);
+  if (const Node* clients = top.find("clients")) configuration.clients = reader.clients(*clients);
+  configuration.rules = rules::read_rules(document->root, checked, diagnostics);
+  return configuration;
+}
+
+Parsed<std::shared_ptr<const identity::Identifier>> load_clients(const ClientsConfig& clients) {
+  identity::IdentifierConfig config;
+  config.address = clients.address;
+  if (clients.api_keys) {
+    auto keys = load_api_keys(*clients.api_keys);
+    if (!keys) return tl::unexpected(std::move(keys.error()));
+    config.api_keys = *std::move(keys);
+    config.api_key_sources = clients.api_keys->sources;
+  }
+  if (clients.tokens) {
+    auto tokens = load_tokens(*clients.tokens);
+    if (!tokens) return tl::unexpected(std::move(tokens.error()));
+    config.tokens = *std::move(tokens);
+  }
+  if (!clients.country_file.empty() || !clients.asn_file.empty()) {
+    auto geo = identity::Geo::open({.country = clients.country_file, .asn = clients.asn_file});
+    if (!geo) return tl::unexpected(std::move(geo.error()));
+    config.geo = std::make_shared<const identity::Geo>(*std::move(geo));
+  }
+  return identity::Identifier::create(std::move(config));
+}
+
+}  // namespace sluice::app

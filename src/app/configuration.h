@@ -1,0 +1,71 @@
+// The configuration file, read and checked: everything that is wrong with it is reported at once.
+//
+// Plain data. Files that it names (API keys, keys of tokens, GeoIP) are opened by load_clients(),
+// so that a configuration can be looked at where those are not.
+#pragma once
+
+#include "config/diagnostics.h"
+#include "config/grammar.h"
+#include "identity/api_keys.h"
+#include "identity/client_address.h"
+#include "identity/identifier.h"
+#include "identity/jwt.h"
+#include "rules/rule.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::app {
+
+struct StateConfig {
+  std::size_t memory = std::size_t{64} << 20U;
+  std::string file;  // empty: counts are lost with the process
+};
+
+struct ApiKeysConfig {
+  std::vector<identity::ApiKeySource> sources;
+  std::string file;
+  std::string secret_file;  // for keyed hashes
+};
+
+struct TokensConfig {
+  std::vector<std::string> jwks;         // files
+  std::vector<std::string> public_keys;  // PEM files
+  std::string secret_file;               // HS256
+  identity::TokenPolicy policy;
+};
+
+struct ClientsConfig {
+  identity::ClientAddressConfig address;
+  std::optional<ApiKeysConfig> api_keys;
+  std::optional<TokensConfig> tokens;
+  std::string country_file;
+  std::string asn_file;
+  bool require = false;  // who proves nothing is answered 401
+};
+
+struct Configuration {
+  rules::RuleList rules;
+  ClientsConfig clients;
+  StateConfig state;
+};
+
+// What stands in the file. Paths in it are relative to the folder that it is in.
+[[nodiscard]] Configuration read_configuration(std::string_view text, std::string_view file,
+                                               config::Diagnostics& diagnostics);
+
+// Opens what the configuration names.
+[[nodiscard]] Parsed<std::shared_ptr<const identity::Identifier>> load_clients(
+    const ClientsConfig& clients);
+
+// The grammar, for editors and for the reference.
+[[nodiscard]] config::Shape configuration_shape();
+[[nodiscard]] std::string configuration_schema();
+[[nodiscard]] std::string configuration_reference();
+
+}  // namespace sluice::app

@@ -1,0 +1,226 @@
+#include "app/configuration_grammar.h"
+
+#include "app/configuration.h"
+#include "base/text.h"
+#include "config/reference.h"
+#include "config/schema.h"
+#include "rules/formats.h"
+#include "rules/rule_grammar.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+namespace sluice::app {
+
+using config::flag;
+using config::Format;
+using config::list_of;
+using config::map_of;
+using config::number;
+using config::Section;
+using config::text;
+using config::word;
+
+namespace {
+
+// One, or a list of them.
+config::Shape some(const config::Shape& one) { return one | list_of(one); }
+
+}  // namespace
+
+Parsed<std::uint64_t> parse_memory(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, unsigned>, 3> kUnits{
+      {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}}};
+  for (const auto& [unit, bits] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    const auto amount = parse_number(text.substr(0, text.size() - unit.size()));
+    if (amount && *amount > 0 && *amount < std::uint64_t{1} << (44 - bits)) return *amount << bits;
+  }
+  return mistake(fmt::format("{} is no amount of memory", quoted(text)),
+                 "write a number and KiB, MiB or GiB, as in 64MiB");
+}
+
+const Format kMemoryFormat{"MEMORY", "^[0-9]+(KiB|MiB|GiB)$",
+                           [](std::string_view text) -> std::optional<Diagnostic> {
+                             const auto parsed = parse_memory(text);
+                             return parsed ? std::nullopt : std::optional{parsed.error()};
+                           }};
+
+const Section& state_section() {
+  static const Section kSection{
+      .name = "state",
+      .meaning = "Where counts are kept.",
+      .keys = {{.name = "memory",
+                .shape = text(kMemoryFormat),
+                .meaning = "Size of the counter table; it never grows. About 32 bytes for each key "
+                           "in debt at the same time.",
+                .fallback = "64MiB",
+                .examples = {"64MiB", "2GiB"}},
+               {.name = "file",
+                .shape = text(),
+                .meaning = "Keeps the counts across restarts.",
+                .fallback = "none: counts are lost with the process",
+                .examples = {"/var/lib/sluice/state"}}}};
+  return kSection;
+}
+
+const Section& api_keys_section() {
+  static const Section kSection{
+      .name = "api_keys",
+      .meaning = "Keys that clients present, known by their hashes.",
+      .keys = {
+          {.name = "header",
+           .shape = some(text(rules::kHeaderNameFormat)),
+           .meaning = "Headers that may hold the key.",
+           .fallback = "x-api-key, unless another place is named",
+           .examples = {"x-api-key"}},
+          {.name = "query",
+           .shape = some(text(rules::kFieldNameFormat)),
+           .meaning = "Query fields that may hold it. Keys in URLs end up in logs.",
+           .examples = {"api_key"}},
+          {.name = "cookie",
+           .shape = some(text(rules::kFieldNameFormat)),
+           .meaning = "Cookies that may hold it.",
+           .examples = {"key"}},
+          {.name = "basic",
+           .shape = flag(),
+           .meaning = "The user name of `Authorization: Basic` may be the key.",
+           .fallback = "false"},
+          {.name = "file",
+           .shape = text(),
+           .meaning = "The keys, as JSON: name, hash, user, tenant, tier, attributes, expires.",
+           .required = true,
+           .examples = {"keys.json"}},
+          {.name = "secret_file",
+           .shape = text(),
+           .meaning = "The secret of hashes that are keyed (`hmac-sha256:`).",
+           .examples = {"/etc/sluice/key-secret"}}}};
+  return kSection;
+}
+
+const Section& tokens_section() {
+  static const Section kSection{
+      .name = "tokens",
+      .meaning = "Signed tokens (JWT) in `Authorization: Bearer`.",
+      .keys = {{.name = "jwks",
+                .shape = some(text()),
+                .meaning = "Files of public keys, as JWKS.",
+                .examples = {"jwks.json"}},
+               {.name = "public_key",
+                .shape = some(text()),
+                .meaning = "Files of public keys, as PEM.",
+                .examples = {"issuer.pem"}},
+               {.name = "secret_file",
+                .shape = text(),
+                .meaning = "A file with the shared secret of HS256.",
+                .examples = {"/etc/sluice/token-secret"}},
+               {.name = "algorithms",
+                .shape = list_of(word({"HS256", "RS256", "ES256", "EdDSA"})),
+                .meaning = "Algorithms that are accepted.",
+                .fallback = "those of the keys",
+                .examples = {"[ES256]"}},
+               {.name = "issuer",
+                .shape = some(text()),
+                .meaning = "`iss` must be one of these.",
+                .fallback = "any",
+                .examples = {"https://login.example.com"}},
+               {.name = "audience",
+                .shape = some(text()),
+                .meaning = "`aud` must contain one of these.",
+                .fallback = "any",
+                .examples = {"api"}},
+               {.name = "leeway",
+                .shape = text(rules::kDurationFormat),
+                .meaning = "How far the issuer's clock may be from ours.",
+                .fallback = "30s"},
+               {.name = "user",
+                .shape = text(rules::kFieldNameFormat),
+                .meaning = "The claim that names the user.",
+                .fallback = "sub"},
+               {.name = "tenant",
+                .shape = text(rules::kFieldNameFormat),
+                .meaning = "The claim that names the tenant.",
+                .examples = {"org_id"}},
+               {.name = "tier",
+                .shape = text(rules::kFieldNameFormat),
+                .meaning = "The claim that names the tier.",
+                .examples = {"plan"}}},
+      .at_least_one = {{"jwks", "public_key", "secret_file"}}};
+  return kSection;
+}
+
+const Section& geo_section() {
+  static const Section kSection{.name = "geo",
+                                .meaning = "Where addresses are, by files in MaxMind's format.",
+                                .keys = {{.name = "country",
+                                          .shape = text(),
+                                          .meaning = "The file that knows countries.",
+                                          .examples = {"GeoLite2-Country.mmdb"}},
+                                         {.name = "asn",
+                                          .shape = text(),
+                                          .meaning = "The file that knows autonomous systems.",
+                                          .examples = {"GeoLite2-ASN.mmdb"}}},
+                                .at_least_one = {{"country", "asn"}}};
+  return kSection;
+}
+
+const Section& clients_section() {
+  static const Section kSection{
+      .name = "clients",
+      .meaning = "How clients are told apart.",
+      .keys = {{.name = "trusted_proxies",
+                .shape = some(text(rules::kAddressFormat)),
+                .meaning = "Proxies whose word on the client's address counts.",
+                .fallback = "none: the client is at the other end of the socket",
+                .examples = {"[10.0.0.0/8]"}},
+               {.name = "address_from",
+                .shape = text(rules::kHeaderNameFormat),
+                .meaning = "The one header that they write it to: `x-forwarded-for`, `forwarded`, "
+                           "or another one that holds a single address.",
+                .fallback = "x-forwarded-for, if there are trusted proxies",
+                .examples = {"forwarded", "cf-connecting-ip"}},
+               {.name = "hops",
+                .shape = number(1, 32),
+                .meaning = "Instead of walking over trusted proxies: take this element of "
+                           "X-Forwarded-For, counted from the right.",
+                .examples = {"1"}},
+               {.name = "api_keys", .shape = map_of(api_keys_section), .meaning = "API keys."},
+               {.name = "tokens", .shape = map_of(tokens_section), .meaning = "Signed tokens."},
+               {.name = "geo", .shape = map_of(geo_section), .meaning = "Countries and networks."},
+               {.name = "require",
+                .shape = flag(),
+                .meaning = "Answer 401 to whoever does not prove who they are.",
+                .fallback = "false: they count as anonymous"}}};
+  return kSection;
+}
+
+const Section& configuration_section() {
+  static const Section kSection = [] {
+    Section section{.name = "configuration",
+                    .meaning = "The whole file.",
+                    .keys = {{.name = "state",
+                              .shape = map_of(state_section),
+                              .meaning = "Where counts are kept."},
+                             {.name = "clients",
+                              .shape = map_of(clients_section),
+                              .meaning = "How clients are told apart."}},
+                    .hints = rules::rules_file_section().hints};
+    for (const config::Key& key : rules::rules_file_section().keys) section.keys.push_back(key);
+    return section;
+  }();
+  return kSection;
+}
+
+config::Shape configuration_shape() { return map_of(configuration_section); }
+
+std::string configuration_schema() {
+  return config::json_schema(configuration_shape(),
+                             {.id = "https://sluice.invalid/schema/configuration.json",
+                              .title = "Configuration of Sluice"});
+}
+
+std::string configuration_reference() { return config::reference_markdown(configuration_shape()); }
+
+}  // namespace sluice::app

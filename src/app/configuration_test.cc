@@ -1,0 +1,146 @@
+#include "app/configuration.h"
+
+#include "support/temp_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+namespace sluice::app {
+namespace {
+
+using namespace std::chrono_literals;
+using identity::AddressSource;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Configuration read(std::string_view text) {
+  config::Diagnostics diagnostics;
+  Configuration configuration = read_configuration(text, "dir/sluice.yaml", diagnostics);
+  EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+  return configuration;
+}
+
+std::string mistakes(std::string_view text) {
+  config::Diagnostics diagnostics;
+  (void)read_configuration(text, "sluice.yaml", diagnostics);
+  return diagnostics.text();
+}
+
+constexpr const char* kRules = "rules: [{name: a, per: ip, limit: 5/1s}]\n";
+
+TEST(Configuration, HasDefaultsForEverythingButRules) {
+  const Configuration configuration = read(kRules);
+  EXPECT_EQ(configuration.rules.rules.size(), 1U);
+  EXPECT_EQ(configuration.state.memory, 64U << 20U);
+  EXPECT_EQ(configuration.state.file, "");
+  EXPECT_EQ(configuration.clients.address.source, AddressSource::peer);
+  EXPECT_FALSE(configuration.clients.require);
+}
+
+TEST(Configuration, SaysWhereCountsAreKept) {
+  const Configuration configuration =
+      read(std::string{kRules} + "state: {memory: 2GiB, file: counts}\n");
+  EXPECT_EQ(configuration.state.memory, std::size_t{2} << 30U);
+  EXPECT_EQ(configuration.state.file, "dir/counts");
+}
+
+TEST(Configuration, BelievesForwardingHeadersOfTrustedProxies) {
+  const auto source = [](const std::string& clients) {
+    return read(std::string{kRules} + "clients: {" + clients + "}\n").clients.address.source;
+  };
+  EXPECT_EQ(source("require: true"), AddressSource::peer);
+  EXPECT_EQ(source("trusted_proxies: 10.0.0.0/8"), AddressSource::x_forwarded_for);
+  EXPECT_EQ(source("trusted_proxies: 10.0.0.0/8, address_from: Forwarded"),
+            AddressSource::forwarded);
+  EXPECT_EQ(source("trusted_proxies: [::1], address_from: CF-Connecting-IP"),
+            AddressSource::header);
+  EXPECT_EQ(source("hops: 2"), AddressSource::hops);
+}
+
+TEST(Configuration, NamesPlacesOfApiKeys) {
+  const Configuration configuration = read(
+      std::string{kRules} +
+      "clients: {api_keys: {header: [X-Key, apikey], query: key, basic: true, file: k.json}}\n");
+  const ApiKeysConfig& keys = *configuration.clients.api_keys;
+  ASSERT_EQ(keys.sources.size(), 4U);
+  EXPECT_EQ(keys.sources[0].name, "x-key");
+  EXPECT_EQ(keys.sources[2].kind, identity::ApiKeySource::Kind::query);
+  EXPECT_EQ(keys.file, "dir/k.json");
+}
+
+TEST(Configuration, SaysWhichTokensAreAccepted) {
+  const Configuration configuration = read(std::string{kRules} + R"(
+clients:
+  tokens: {jwks: [a.json, /etc/b.json], issuer: me, audience: [x, z], leeway: 5s, tier: plan,
+           algorithms: [ES256, EdDSA]}
+)");
+  const TokensConfig& tokens = *configuration.clients.tokens;
+  EXPECT_THAT(tokens.jwks, ElementsAre("dir/a.json", "/etc/b.json"));
+  EXPECT_THAT(tokens.policy.issuers, ElementsAre("me"));
+  EXPECT_THAT(tokens.policy.audiences, ElementsAre("x", "z"));
+  EXPECT_EQ(tokens.policy.leeway, 5s);
+  EXPECT_EQ(tokens.policy.tier_claim, "plan");
+  EXPECT_EQ(tokens.policy.user_claim, "sub");
+  EXPECT_EQ(tokens.policy.algorithms.size(), 2U);
+}
+
+TEST(Configuration, ReportsAllMistakesWithTheirPlaces) {
+  const std::string text = mistakes(R"(
+state: {memory: 64MB}
+client: {}
+clients:
+  tokens: {issuer: me}
+  trusted_proxies: [10.0.0.1/8]
+rules:
+  - {name: a, per: ip, limit: 5/1x}
+)");
+  EXPECT_THAT(text, HasSubstr("sluice.yaml:2:17: "));
+  EXPECT_THAT(text, HasSubstr("write a number and KiB, MiB or GiB"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("sluice.yaml:3:1: unknown key 'client' in configuration; did you mean 'clients'?"));
+  EXPECT_THAT(text, HasSubstr("sluice.yaml:5:"));
+  EXPECT_THAT(text, HasSubstr("sluice.yaml:6:"));
+  EXPECT_THAT(text, HasSubstr("sluice.yaml:8:"));
+}
+
+TEST(Configuration, OpensTheFilesThatItNames) {
+  const testing::TempFolder folder;
+  std::ofstream{folder.file("keys.json")} << R"({"keys": [{"name": "ci", "hash": ")"
+                                          << identity::hash_api_key("secret") << R"("}]})";
+  config::Diagnostics diagnostics;
+  const Configuration configuration =
+      read_configuration(std::string{kRules} + "clients: {api_keys: {file: keys.json}}\n",
+                         folder.file("sluice.yaml"), diagnostics);
+  ASSERT_TRUE(diagnostics.ok()) << diagnostics.text();
+  const auto identifier = load_clients(configuration.clients);
+  ASSERT_TRUE(identifier) << identifier.error().text();
+  identity::IdentifierScratch scratch;
+  const HeaderView header{"X-Api-Key", "secret"};
+  const RequestView request{.headers = {&header, 1}};
+  EXPECT_EQ((*identifier)->identify(request, Now{}, scratch).api_key, "ci");
+}
+
+TEST(Configuration, SaysWhichFileIsMissing) {
+  config::Diagnostics diagnostics;
+  const Configuration configuration =
+      read_configuration(std::string{kRules} + "clients: {geo: {country: nowhere.mmdb}}\n",
+                         "sluice.yaml", diagnostics);
+  const auto identifier = load_clients(configuration.clients);
+  ASSERT_FALSE(identifier);
+  EXPECT_THAT(identifier.error().text(), HasSubstr("nowhere.mmdb"));
+}
+
+TEST(Configuration, HasASchemaOfAllItsKeys) {
+  const std::string schema = configuration_schema();
+  for (const char* key :
+       {"\"clients\"", "\"trusted_proxies\"", "\"jwks\"", "\"memory\"", "\"per\""}) {
+    EXPECT_THAT(schema, HasSubstr(key));
+  }
+}
+
+}  // namespace
+}  // namespace sluice::app
