@@ -60,8 +60,8 @@ const Section& state_section() {
                 .examples = {"64MiB", "2GiB"}},
                {.name = "file",
                 .shape = text(),
-                .meaning = "Keeps the counts across restarts.",
-                .fallback = "none: counts are lost with the process",
+                .meaning = "Keeps the counts across restarts; without it they are lost with the "
+                           "process.",
                 .examples = {"/var/lib/sluice/state"}}}};
   return kSection;
 }
@@ -118,18 +118,15 @@ const Section& tokens_section() {
                 .examples = {"/etc/sluice/token-secret"}},
                {.name = "algorithms",
                 .shape = list_of(word({"HS256", "RS256", "ES256", "EdDSA"})),
-                .meaning = "Algorithms that are accepted.",
-                .fallback = "those of the keys",
+                .meaning = "Algorithms that are accepted; by default those of the keys.",
                 .examples = {"[ES256]"}},
                {.name = "issuer",
                 .shape = some(text()),
-                .meaning = "`iss` must be one of these.",
-                .fallback = "any",
+                .meaning = "`iss` must be one of these; by default it may be any.",
                 .examples = {"https://login.example.com"}},
                {.name = "audience",
                 .shape = some(text()),
-                .meaning = "`aud` must contain one of these.",
-                .fallback = "any",
+                .meaning = "`aud` must contain one of these; by default it may be any.",
                 .examples = {"api"}},
                {.name = "leeway",
                 .shape = text(rules::kDurationFormat),
@@ -172,14 +169,14 @@ const Section& clients_section() {
       .meaning = "How clients are told apart.",
       .keys = {{.name = "trusted_proxies",
                 .shape = some(text(rules::kAddressFormat)),
-                .meaning = "Proxies whose word on the client's address counts.",
-                .fallback = "none: the client is at the other end of the socket",
+                .meaning = "Proxies whose word on the client's address counts; without any, the "
+                           "client is whoever is at the other end of the socket.",
                 .examples = {"[10.0.0.0/8]"}},
                {.name = "address_from",
                 .shape = text(rules::kHeaderNameFormat),
                 .meaning = "The one header that they write it to: `x-forwarded-for`, `forwarded`, "
-                           "or another one that holds a single address.",
-                .fallback = "x-forwarded-for, if there are trusted proxies",
+                           "or another one that holds a single address. Needs trusted proxies.",
+                .fallback = "x-forwarded-for",
                 .examples = {"forwarded", "cf-connecting-ip"}},
                {.name = "hops",
                 .shape = number(1, 32),
@@ -191,8 +188,9 @@ const Section& clients_section() {
                {.name = "geo", .shape = map_of(geo_section), .meaning = "Countries and networks."},
                {.name = "require",
                 .shape = flag(),
-                .meaning = "Answer 401 to whoever does not prove who they are.",
-                .fallback = "false: they count as anonymous"}}};
+                .meaning = "Answer 401 to whoever does not prove who they are, instead of counting "
+                           "them as anonymous.",
+                .fallback = "false"}}};
   return kSection;
 }
 

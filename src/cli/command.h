@@ -22,6 +22,8 @@ using Action = std::function<ExitCode()>;
 
 void add_replay(CLI::App& program, Action& action);
 void add_load(CLI::App& program, Action& action);
+void add_check(CLI::App& program, Action& action);
+void add_explain(CLI::App& program, Action& action);
 void add_completion(CLI::App& program, Action& action);
 
 // Every command, and a command's options as they are typed, for messages and completion.

@@ -19,6 +19,8 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
+  sluice check sluice.yaml
+  sluice explain 'GET /v1/users' -c sluice.yaml --ip 192.0.2.1
   sluice replay trace.csv --limit 100/1s
   sluice replay trace.csv --limit 100/1s --compare --svg comparison.svg
   sluice load --limit 20/1s --virtual
@@ -159,6 +161,8 @@ int run_program(int argc, char** argv) {
   program.set_version_flag("--version", std::string{"sluice "} + SLUICE_VERSION);
   program.require_subcommand(1);
   Action action;
+  add_check(program, action);
+  add_explain(program, action);
   add_replay(program, action);
   add_load(program, action);
   add_completion(program, action);

@@ -9,13 +9,14 @@ from support import ScenarioTest
 class Program(ScenarioTest):
     def test_version_and_help(self):
         self.assertRegex(self.ok("--version").out, r"^sluice \d+\.\d+\.\d+\n$")
-        for arguments in (["--help"], ["replay", "--help"], ["load", "--help"]):
-            self.assertIn("Examples:", self.ok(*arguments).out)
+        for command in ([], ["check"], ["explain"], ["replay"], ["load"]):
+            self.assertIn("Examples:", self.ok(*command, "--help").out)
 
     def test_unknown_words(self):
         self.refuses(2, r"unknown command 'reply'; did you mean replay\? known are", "reply")
         self.refuses(2, r"--nope", "--nope")
-        self.refuses(2, r"a command is missing; known are replay, load and completion")
+        known = "check, explain, replay, load and completion"
+        self.refuses(2, f"a command is missing; known are {known}")
 
 
 class Completion(ScenarioTest):
@@ -43,7 +44,7 @@ class Completion(ScenarioTest):
     def test_the_other_shells_name_every_command(self):
         for shell in ("zsh", "fish"):
             script = self.ok("completion", shell).out
-            for command in ("replay", "load", "completion"):
+            for command in ("check", "explain", "replay", "load", "completion"):
                 self.assertIn(command, script)
         self.refuses(2, r"unknown shell 'tcsh'; known are bash, zsh and fish", "completion", "tcsh")
 

@@ -1,0 +1,19 @@
+// `sluice check`: is this file good, and what does each of its rules promise?
+#pragma once
+
+#include "cli/exit_code.h"
+
+#include <string>
+
+namespace sluice::cli {
+
+struct CheckOptions {
+  std::string file;
+  bool json = false;
+  bool offline = false;       // do not open the files that it names
+  bool print_schema = false;  // of the file's grammar, instead
+};
+
+[[nodiscard]] ExitCode check(const CheckOptions& options);
+
+}  // namespace sluice::cli

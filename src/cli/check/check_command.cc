@@ -1,0 +1,44 @@
+#include "cli/check/check.h"
+
+#include "cli/command.h"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace sluice::cli {
+namespace {
+
+constexpr const char* kFooter =
+    R"(Reads a configuration, or a file of rules alone, and reports everything that is wrong with it at
+once, with line, column and what to write instead. A good file is answered with a table: each
+rule, and the most that it can admit in any period, which is what the algorithm promises.
+
+Examples:
+  sluice check sluice.yaml
+  sluice check --json rules.yaml
+  sluice check --print-schema > sluice.schema.json
+
+Exit status: 0 the file is good, 1 it is not, 3 it cannot be read.)";
+
+}  // namespace
+
+void add_check(CLI::App& program, Action& action) {
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App* command =
+      program.add_subcommand("check", "Validate a configuration; say what each rule promises");
+  CLI::Option* file =
+      command->add_option("file", options->file, "Configuration or rules")->type_name("FILE");
+  command->add_flag("--json", options->json, "One JSON object");
+  command->add_flag("--offline", options->offline,
+                    "Do not open the files that the configuration names");
+  CLI::Option* schema = command->add_flag("--print-schema", options->print_schema,
+                                          "Print the JSON Schema of the file, for editors");
+  command->footer(kFooter);
+  command->callback([options, file, schema, &action] {
+    if (file->count() == 0 && schema->count() == 0) throw CLI::RequiredError{"FILE"};
+    action = [options] { return check(*options); };
+  });
+}
+
+}  // namespace sluice::cli

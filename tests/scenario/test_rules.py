@@ -1,0 +1,104 @@
+"""`sluice check` and `sluice explain`: a configuration, and one request through it."""
+
+import json
+import unittest
+
+from support import ScenarioTest, sluice
+
+CONFIGURATION = """\
+rules:
+  - name: api-per-user
+    match: {method: [GET, POST], path: /v1/**, host: api.example.com}
+    per: [user]
+    limit: [100/1s, {rate: 10000/1h, algorithm: sliding_counter}]
+    tiers: {by: client.tier, values: {free: 10/1s, paid: [1000/1s, 50000/1h]}}
+  - name: login-failures
+    match: {path: /login}
+    per: [ip]
+    limit: 3/1h
+    count: {status: [401, 403]}
+    block: {for: 15m}
+"""
+
+
+class Check(ScenarioTest):
+    def test_a_good_file_is_answered_with_what_it_promises(self):
+        done = self.ok("check", self.file("sluice.yaml", CONFIGURATION))
+        self.assertIn("2 rules, nothing wrong", done.out)
+        self.assertRegex(done.out, r"api-per-user +user +100/1s token_bucket +199 in any 1s")
+        self.assertRegex(done.out, r"10000/1h sliding_counter +19999 in any 1h")
+        self.assertRegex(done.out, r"1000/1s token_bucket +1999 in any 1s +tier paid")
+
+    def test_json(self):
+        done = self.ok("check", "--json", self.file("sluice.yaml", CONFIGURATION))
+        answer = json.loads(done.out)
+        self.assertEqual(answer["errors"], 0)
+        names = [rule["name"] for rule in answer["rules"]]
+        self.assertEqual(names, ["api-per-user", "login-failures"])
+        self.assertEqual(answer["rules"][0]["limits"][0]["most"], 199)
+
+    def test_all_mistakes_at_once(self):
+        bad = self.file(
+            "bad.yaml", "rules:\n  - nmae: x\n    limit: 5/1x\n  - {name: b, limit: 0/1s}\n"
+        )
+        done = sluice("check", bad)
+        self.assertEqual(done.code, 1)
+        self.assertIn("bad.yaml:2:5: unknown key 'nmae' in rule; did you mean 'name'?", done.err)
+        self.assertIn("bad.yaml:3:12: ", done.err)
+        self.assertIn("bad.yaml:4:22: ", done.err)
+        answer = json.loads(sluice("check", "--json", bad).out)
+        self.assertEqual(answer["mistakes"][0]["line"], 2)
+        self.assertEqual(answer["mistakes"][0]["column"], 5)
+
+    def test_files_that_cannot_be_used(self):
+        self.refuses(3, r"nowhere.yaml.*No such file", "check", "nowhere.yaml")
+        keys = self.file("sluice.yaml", CONFIGURATION + "clients: {api_keys: {file: keys.json}}\n")
+        self.refuses(1, r"keys.json", "check", keys)
+        self.ok("check", "--offline", keys)
+        self.refuses(2, r"FILE is required", "check")
+
+    def test_the_schema_names_every_key_of_a_good_file(self):
+        schema = json.loads(self.ok("check", "--print-schema").out)
+        rule = schema["$defs"]["rule"]["properties"]
+        for key in ("name", "match", "per", "limit", "tiers", "count", "block"):
+            self.assertIn(key, rule)
+
+
+class Explain(ScenarioTest):
+    def explain(self, *arguments):
+        return ("explain", *arguments, "-c", self.file("sluice.yaml", CONFIGURATION))
+
+    def test_every_rule_and_why(self):
+        who = ("--host", "API.example.com", "--ip", "192.0.2.1")
+        done = self.ok(*self.explain("GET /v1//users/?x=1", *who))
+        self.assertIn("path      /v1/users\n", done.out)
+        self.assertIn("client    192.0.2.1, anonymous", done.out)
+        self.assertIn("+ api-per-user per user", done.out)
+        self.assertIn("100/1s token_bucket: 99 of 100 left", done.out)
+        self.assertIn("- login-failures: path does not match", done.out)
+        self.assertIn("decision  passes", done.out)
+
+    def test_a_refusal_and_a_block(self):
+        done = sluice(*self.explain("POST /login/.", "--repeat", "4"))
+        self.assertEqual(done.code, 1)
+        self.assertIn("rejected with 429: limited by login-failures", done.out)
+        done = sluice(*self.explain("POST /%6cogin", "--repeat", "5"))
+        self.assertIn("blocked by login-failures for another 15", done.out)
+
+    def test_json(self):
+        done = self.ok(*self.explain("/login", "--json"))
+        answer = json.loads(done.out)
+        self.assertEqual(answer["action"], "pass")
+        self.assertEqual(answer["rule"], "login-failures")
+        self.assertEqual(answer["rules"][0]["mismatch"], "host")
+        self.assertEqual(answer["decision"]["remaining"], 2)
+
+    def test_what_cannot_be_understood(self):
+        self.refuses(2, r"'login' is no request; write a method and a path", *self.explain("login"))
+        self.refuses(2, r"'x' is no header", *self.explain("/", "-H", "x"))
+        self.refuses(2, r"'1.2.3' is no address", *self.explain("/", "--ip", "1.2.3"))
+        self.refuses(3, r"nowhere.yaml", "explain", "/", "-c", "nowhere.yaml")
+
+
+if __name__ == "__main__":
+    unittest.main()
