@@ -64,6 +64,28 @@ std::string_view to_string(Reason reason) noexcept {
 // ---- deciding ---------------------------------------------------------------------------------
 
 Completion Worker::decide(Op& op, const RequestView& request, Now now) noexcept {
+  const identity::Origin origin = identifier_->address_of(request);
+  identity::Identity early;
+  early.address = origin.address;
+  early.country = origin.country;
+  early.asn = origin.asn;
+  return decide_as(op, request, early, now,
+                   [&] { return identifier_->identify(request, origin, now, scratch_); });
+}
+
+Completion Worker::decide(Op& op, const RequestView& request, const identity::Identity& client,
+                          Now now) noexcept {
+  identity::Identity early;
+  early.address = client.address;
+  early.country = client.country;
+  early.asn = client.asn;
+  return decide_as(op, request, early, now, [&] { return client; });
+}
+
+// `verify` says who is asking, once the rules that need not know have had their word.
+template <class Verify>
+Completion Worker::decide_as(Op& op, const RequestView& request, identity::Identity client, Now now,
+                             Verify&& verify) noexcept {
   ++counters_.decided;
   op.snapshot_ = snapshot_;
   op.worker_ = this;
@@ -81,11 +103,6 @@ Completion Worker::decide(Op& op, const RequestView& request, Now now) noexcept 
     ++counters_.bad_targets;
     return finish(op, Action::reject, Reason::bad_target, kBadRequest);
   }
-  const identity::Origin origin = identifier_->address_of(request);
-  identity::Identity client;
-  client.address = origin.address;
-  client.country = origin.country;
-  client.asn = origin.asn;
   const rules::Asked asked{.request = request,
                            .domain = request.domain.empty() ? "default" : request.domain,
                            .host = *host,
@@ -116,7 +133,7 @@ Completion Worker::decide(Op& op, const RequestView& request, Now now) noexcept 
     op.call_.count = 0;
   }
 
-  client = identifier_->identify(request, origin, now, scratch_);
+  client = verify();
   if (require_proof_ && !client.authenticated()) {
     return finish(op, Action::reject, Reason::unauthenticated, kUnauthorized);
   }

@@ -59,6 +59,9 @@ class Worker {
   // Decided at once, or later: then op.completed is called. The request must stay until this
   // returns, no longer.
   store::Completion decide(Op& op, const RequestView& request, Now now) noexcept;
+  // The same for somebody who is known already: from a log, or by another gateway's word.
+  store::Completion decide(Op& op, const RequestView& request, const identity::Identity& client,
+                           Now now) noexcept;
 
   // The store takes too long: every rule that is concerned decides by its `on_failure`.
   void give_up_waiting(Op& op, Now now) noexcept;
@@ -82,6 +85,10 @@ class Worker {
  private:
   enum class Resolved : std::uint8_t { ready, missing, too_many };
 
+  template <class Verify>
+  [[nodiscard]] store::Completion decide_as(Op& op, const RequestView& request,
+                                            identity::Identity client, Now now,
+                                            Verify&& verify) noexcept;
   [[nodiscard]] store::Completion finish(Op& op, Action action, Reason reason, std::uint16_t status,
                                          const rules::Rule* rule = nullptr) noexcept;
   [[nodiscard]] Resolved resolve(Op& op, const rules::Asked& asked, const rules::Matches& matches,

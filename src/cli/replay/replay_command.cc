@@ -1,6 +1,7 @@
 #include "cli/replay/replay.h"
 
 #include "cli/command.h"
+#include "cli/replay/rules_replay.h"
 
 #include <CLI/CLI.hpp>
 
@@ -19,11 +20,17 @@ Prints true or false for each request; --json prints an object for each, on one 
   {"allowed":true,"limit":3,"remaining":2,"reset_after_ns":3600000000000,
    "retry_after_ns":null,"delay_ns":0}
 
+With --rules, a log goes through a whole configuration: lines of JSON as our gateway writes them, or
+nginx's combined log. A summary tells how often each rule had a say; --diff shows which requests
+another configuration would answer differently, and exits with 1 if there are any.
+
 Examples:
   sluice replay trace.csv --limit 3/1h --algorithm sliding_log
   sluice replay trace.csv --limit 100/1s --burst 20 --json
   sluice replay trace.csv --limit 1000/month --zone Europe/Berlin
   sluice replay trace.csv --limit 10/1s --compare --svg comparison.svg
+  sluice replay access.log --rules sluice.yaml
+  sluice replay access.log --rules sluice.yaml --diff stricter.yaml
   printf '0\n0\n500000000\n' | sluice replay --limit 1/1s)";
 
 }  // namespace
@@ -44,8 +51,35 @@ void add_replay(CLI::App& program, Action& action) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--svg", options->svg, "Also draw the requests over time into this file")
       ->type_name("FILE");
+  auto rules = std::make_shared<RulesReplayOptions>();
+  auto format = std::make_shared<std::string>();
+  const char* const group = "Rules";
+  CLI::Option* by_rules =
+      command->add_option("--rules", rules->rules, "A configuration instead of a limit")
+          ->type_name("FILE")
+          ->group(group);
+  command->add_option("--diff", rules->diff, "Another configuration to compare with")
+      ->type_name("FILE")
+      ->needs(by_rules)
+      ->group(group);
+  command->add_option("--format", *format, "json or combined (default: as the first line looks)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"json", "combined"}))
+      ->needs(by_rules)
+      ->group(group);
   command->footer(kFooter);
-  command->callback([options, &action] { action = [options] { return replay(*options); }; });
+  command->callback([options, rules, format, &action] {
+    if (rules->rules.empty()) {
+      action = [options] { return replay(*options); };
+      return;
+    }
+    rules->trace = options->trace;
+    rules->json = options->json;
+    if (!format->empty()) {
+      rules->format = *format == "json" ? LogFormat::json : LogFormat::combined;
+    }
+    action = [rules] { return replay_rules(*rules); };
+  });
 }
 
 }  // namespace sluice::cli

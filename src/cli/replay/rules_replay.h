@@ -1,0 +1,22 @@
+// `sluice replay --rules`: a log through a whole configuration, on the log's own time.
+#pragma once
+
+#include "cli/exit_code.h"
+#include "cli/replay/access_log.h"
+
+#include <optional>
+#include <string>
+
+namespace sluice::cli {
+
+struct RulesReplayOptions {
+  std::string trace = "-";
+  std::string rules;
+  std::string diff;                 // another configuration; empty: none
+  std::optional<LogFormat> format;  // absent: by the first line
+  bool json = false;                // an object for each request
+};
+
+[[nodiscard]] ExitCode replay_rules(const RulesReplayOptions& options);
+
+}  // namespace sluice::cli

@@ -1,0 +1,144 @@
+"""The configurations under examples/rules, each with a recorded trace and what must come of it."""
+
+import json
+import os
+import unittest
+from collections import Counter, defaultdict, deque
+from datetime import datetime
+
+from support import ScenarioTest, sluice
+
+RULES = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "rules")
+
+
+def configuration(name):
+    return os.path.join(RULES, f"{name}.yaml")
+
+
+def trace(name):
+    return os.path.join(RULES, "traces", f"{name}.jsonl")
+
+
+def requests(name):
+    with open(trace(name), encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream]
+
+
+def seconds(request):
+    return datetime.fromisoformat(request["time"].replace("Z", "+00:00")).timestamp()
+
+
+class SlidingLog:
+    """At most so many in any window, by key: the obvious way."""
+
+    def __init__(self, amount, window):
+        self.amount, self.window, self.logs = amount, window, defaultdict(deque)
+
+    def fits(self, key, now):
+        log = self.logs[key]
+        while log and log[0] <= now - self.window:
+            log.popleft()
+        return len(log) < self.amount
+
+    def add(self, key, now):
+        self.logs[key].append(now)
+
+
+class Examples(ScenarioTest):
+    def verdicts(self, name):
+        done = self.ok("replay", trace(name), "--rules", configuration(name), "--json")
+        return [(line["allowed"], line["rule"]) for line in done.json_lines()]
+
+    def test_every_example_is_good(self):
+        for file in sorted(os.listdir(RULES)):
+            if file.endswith(".yaml"):
+                self.ok("check", os.path.join(RULES, file))
+
+    def test_1200_an_hour_for_each_client(self):
+        log = SlidingLog(1200, 3600)
+        expected = []
+        for request in requests("per-client"):
+            fits = log.fits(request["user"], seconds(request))
+            if fits:
+                log.add(request["user"], seconds(request))
+            expected.append(fits)
+        self.assertEqual([allowed for allowed, _ in self.verdicts("per-client")], expected)
+        self.assertEqual(expected.count(False), 100)
+
+    def test_paid_and_free_clients(self):
+        refused = Counter()
+        for request, (allowed, _) in zip(requests("plans"), self.verdicts("plans")):
+            refused[request.get("tier", "none")] += 0 if allowed else 1
+        # Ten at once, and two more have trickled in by the fifteenth second.
+        self.assertEqual(refused, {"free": 3, "paid": 0, "none": 3})
+
+    def test_three_failed_transactions_an_hour(self):
+        passed = Counter()
+        for request, (allowed, _) in zip(
+            requests("failed-transactions"), self.verdicts("failed-transactions")
+        ):
+            passed[request["user"]] += 1 if allowed else 0
+        # Six guesses at once: three pass; and one an hour later. Whoever succeeds is never refused.
+        self.assertEqual(passed, {"mallory": 4, "alice": 6})
+
+    def test_a_url_shortener(self):
+        hourly, create, delete = SlidingLog(100, 3600), SlidingLog(3, 60), SlidingLog(10, 60)
+        expected = []
+        for request in requests("shortener"):
+            now, user = seconds(request), request["user"]
+            own = {"/createURL": create, "/deleteURL": delete}.get(request["target"])
+            logs = [hourly] + ([own] if own else [])
+            fits = all(log.fits(user, now) for log in logs)
+            for log in logs if fits else []:
+                log.add(user, now)
+            expected.append(fits)
+        self.assertEqual([allowed for allowed, _ in self.verdicts("shortener")], expected)
+        self.assertEqual(expected.count(False), 17)
+
+    def test_what_no_rule_matches_is_rejected(self):
+        verdicts = self.verdicts("closed")
+        self.assertEqual([allowed for allowed, _ in verdicts], [True, False] * 3)
+        done = sluice("explain", "/admin", "-c", configuration("closed"))
+        self.assertIn("rejected with 503: no_rule", done.out)
+
+
+class Replay(ScenarioTest):
+    LOG = (
+        '192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] "GET /search HTTP/1.1" 200 5 "-" "curl/8"\n'
+        '192.0.2.1 - bob [01/Jan/2026:01:00:00 +0100] "GET /s\\"x HTTP/1.1" 200 5\n'
+    )
+
+    def test_a_combined_log(self):
+        log = self.file("access.log", self.LOG * 4)
+        done = self.ok("replay", log, "--rules", configuration("closed"))
+        self.assertIn("8 requests, 4 passed, 4 refused", done.out)
+        self.assertRegex(done.out, r"search +4 +0 +0 +0")
+
+    def test_what_another_configuration_would_change(self):
+        log = self.file("access.log", self.LOG * 4)
+        stricter = self.file(
+            "stricter.yaml", "rules: [{name: search, match: {path: /search}, limit: 1/1h}]\n"
+        )
+        done = sluice("replay", log, "--rules", configuration("closed"), "--diff", stricter)
+        self.assertEqual(done.code, 1)
+        self.assertIn("7 requests change their answer", done.out)
+        self.assertIn("GET /search: passes -> limited by search", done.out)
+        self.assertIn('GET /s"x: no_rule by no rule -> passes', done.out)
+        same = self.ok("replay", log, "--rules", stricter, "--diff", stricter)
+        self.assertIn("0 requests change their answer", same.out)
+
+    def test_lines_that_cannot_be_read(self):
+        rules = configuration("closed")
+        for line, message in (
+            ("junk", r"access.log:1: the line cannot be read; a line looks like"),
+            ('{"ip": "1.2.3.4"}', r"access.log:1: there is no 'time'"),
+            ('{"time": "2026-01-01T00:00:00Z", "ip": "x"}', r"'ip' is 'x', which is no address"),
+            (self.LOG.split("\n", maxsplit=1)[0].replace("Jan", "Jam"), r"the time '01/Jam/2026"),
+        ):
+            log = self.file("access.log", line + "\n")
+            self.refuses(3, message, "replay", log, "--rules", rules)
+        self.refuses(2, r"--diff requires --rules", "replay", "--limit", "1/1s", "--diff", rules)
+
+
+if __name__ == "__main__":
+    unittest.main()
