@@ -5,6 +5,8 @@
 #include "identity/flat_json.h"
 #include "identity/read_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -93,7 +95,7 @@ std::string position(std::string_view text, std::size_t at) {
   const std::string_view before = text.substr(0, at);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::size_t begin = before.rfind('\n') + 1;  // npos + 1 is 0
-  return ":" + std::to_string(line) + ":" + std::to_string(at - begin + 1);
+  return fmt::format(":{}:{}", line, at - begin + 1);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "identity/base64.h"
 #include "identity/characters.h"
 #include "identity/fields.h"
+#include "identity/headers.h"
 
 #include <algorithm>
 #include <bit>
@@ -77,8 +78,10 @@ std::optional<std::string_view> presented_at(const RequestView& request, const A
                                              std::span<char> scratch) noexcept {
   switch (source.kind) {
     case ApiKeySource::Kind::header: {
-      const std::optional<std::string_view> value = request.header(source.name);
-      return value ? std::optional{trimmed(*value)} : std::nullopt;
+      const auto line =
+          std::find_if(request.headers.begin(), request.headers.end(),
+                       [&](const HeaderView& one) { return is_named(one, source.name); });
+      return line == request.headers.end() ? std::nullopt : std::optional{trimmed(line->value)};
     }
     case ApiKeySource::Kind::query: {
       const std::size_t question = request.target.find('?');

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "identity/forwarded.h"
+#include "identity/headers.h"
 
 #include <algorithm>
 #include <optional>
@@ -53,7 +54,7 @@ IpAddress ClientAddressFinder::walked(const RequestView& request, std::string_vi
   IpAddress nearest = request.peer;
   unsigned elements = 0;
   for (auto line = request.headers.rbegin(); line != request.headers.rend(); ++line) {
-    if (!equals_ignoring_case(line->name, name)) continue;
+    if (!is_named(*line, name)) continue;
     Walk walk{line->value};
     while (const std::optional<std::string_view> element = walk.next()) {
       if (++elements > kElementsMax) return nearest;
@@ -69,7 +70,7 @@ IpAddress ClientAddressFinder::walked(const RequestView& request, std::string_vi
 IpAddress ClientAddressFinder::counted(const RequestView& request) const noexcept {
   unsigned elements = 0;
   for (auto line = request.headers.rbegin(); line != request.headers.rend(); ++line) {
-    if (!equals_ignoring_case(line->name, kForwardedFor)) continue;
+    if (!is_named(*line, kForwardedFor)) continue;
     ForwardedForWalk walk{line->value};
     while (const std::optional<std::string_view> element = walk.next()) {
       if (++elements == hops_) return parse_forwarded_for_element(*element).value_or(request.peer);
@@ -82,7 +83,7 @@ IpAddress ClientAddressFinder::counted(const RequestView& request) const noexcep
 IpAddress ClientAddressFinder::named(const RequestView& request) const noexcept {
   const HeaderView* only = nullptr;
   for (const HeaderView& line : request.headers) {
-    if (!equals_ignoring_case(line.name, header_)) continue;
+    if (!is_named(line, header_)) continue;
     if (only != nullptr) return request.peer;
     only = &line;
   }
@@ -92,9 +93,8 @@ IpAddress ClientAddressFinder::named(const RequestView& request) const noexcept 
 
 bool ClientAddressFinder::has_forwarding_header(const RequestView& request) const noexcept {
   return std::any_of(request.headers.begin(), request.headers.end(), [&](const HeaderView& line) {
-    return equals_ignoring_case(line.name, kForwardedFor) ||
-           equals_ignoring_case(line.name, kForwarded) ||
-           (!header_.empty() && equals_ignoring_case(line.name, header_));
+    return is_named(line, kForwardedFor) || is_named(line, kForwarded) ||
+           (!header_.empty() && is_named(line, header_));
   });
 }
 

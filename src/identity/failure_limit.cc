@@ -5,19 +5,20 @@
 #include <string_view>
 
 namespace sluice::identity {
+namespace {
+
+constexpr std::uint8_t kAddressKind = 2;  // tokens have the other one under this secret
+
+}  // namespace
 
 FailureLimit::FailureLimit(const FailureLimits& limits, DigestSecret secret)
     : limits_(limits),
-      hash_(secret),
+      hasher_(KeyDigest{secret}, kAddressKind),
       places_(std::bit_ceil(std::max(limits.addresses_max, kWays))) {}
 
 std::uint64_t FailureLimit::tag(const IpAddress& address) const noexcept {
-  constexpr unsigned kV6Bits = 64;
-  const IpAddress client = address.is_v4 ? address : address.masked(kV6Bits);
-  SipHash13 hash = hash_;
-  hash.append(client.is_v4 ? "4" : "6");
-  hash.append({reinterpret_cast<const char*>(client.bytes.data()), client.bytes.size()});
-  return hash.finish().low;
+  const std::size_t bytes = address.is_v4 ? 4 : 8;  // all, or the first 64 bits
+  return hasher_.low({reinterpret_cast<const char*>(address.bytes.data()), bytes});
 }
 
 bool FailureLimit::allows(const IpAddress& address, MonoTime now) const noexcept {

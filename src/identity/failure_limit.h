@@ -46,7 +46,7 @@ class FailureLimit {
   }
 
   FailureLimits limits_;
-  SipHash13 hash_;
+  KeyHasher hasher_;
   std::vector<Place> places_;
 };
 

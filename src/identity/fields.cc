@@ -1,6 +1,7 @@
 #include "identity/fields.h"
 
 #include "identity/characters.h"
+#include "identity/headers.h"
 
 namespace sluice::identity {
 namespace {
@@ -48,7 +49,7 @@ std::optional<std::string_view> decoded(std::string_view text, std::span<char> s
 std::optional<std::string_view> find_cookie(std::span<const HeaderView> headers,
                                             std::string_view name) noexcept {
   for (const HeaderView& line : headers) {
-    if (!equals_ignoring_case(line.name, "cookie")) continue;
+    if (!is_named(line, "cookie")) continue;
     std::string_view rest = line.value;
     while (!rest.empty()) {
       std::string_view pair = take_until(rest, ';');

@@ -43,6 +43,9 @@ std::optional<std::string_view> normalise_host(std::string_view host,
     host = host.substr(0, colon);
     if (host.ends_with('.')) host.remove_suffix(1);
     if (!std::all_of(host.begin(), host.end(), is_host_character)) return std::nullopt;
+    if (host.starts_with('.') || host.ends_with('.') || host.find("..") != kNone) {
+      return std::nullopt;  // an empty label
+    }
   }
   if (host.size() > scratch.size()) return std::nullopt;
   std::transform(host.begin(), host.end(), scratch.begin(), lower);

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "identity/characters.h"
+#include "identity/headers.h"
 
 #include <openssl/rand.h>
 
@@ -62,7 +63,7 @@ PresentedToken presented_token(const RequestView& request) noexcept {
   PresentedToken found;
   unsigned lines = 0;
   for (const HeaderView& line : request.headers) {
-    if (!equals_ignoring_case(line.name, "authorization")) continue;
+    if (!is_named(line, "authorization")) continue;
     ++lines;
     const std::string_view value = trimmed(line.value);
     if (!equals_ignoring_case(value.substr(0, kScheme.size()), kScheme)) continue;

@@ -4,6 +4,7 @@
 #include "identity/characters.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 namespace sluice::identity {
@@ -12,8 +13,18 @@ namespace {
 constexpr std::size_t kNone = std::string_view::npos;
 
 // What RFC 3986 lets stand in a segment as it is.
+constexpr std::array<bool, 256> kSegmentCharacters = [] {
+  std::array<bool, 256> may_stand{};
+  for (unsigned i = 0; i < may_stand.size(); ++i) {
+    const char c = static_cast<char>(i);
+    may_stand[i] =
+        is_letter(c) || is_digit(c) || std::string_view{"-._~!$&'()*+,;=:@"}.find(c) != kNone;
+  }
+  return may_stand;
+}();
+
 constexpr bool is_segment_character(char c) noexcept {
-  return is_letter(c) || is_digit(c) || std::string_view{"-._~!$&'()*+,;=:@"}.find(c) != kNone;
+  return kSegmentCharacters[static_cast<unsigned char>(c)];
 }
 
 constexpr bool is_refused(char c) noexcept {
@@ -40,10 +51,10 @@ class PathWriter {
     const char c = rest.front();
     if (c == '%') return write_encoded(rest);
     rest.remove_prefix(1);
+    if (is_segment_character(c)) return put(options_.ignore_case ? lower(c) : c);
     if (c == '/') return end_segment(true);
     if (c == '\\') return write_backslash();
     if (is_refused(c)) return fail(TargetFault::bad_character);
-    if (is_segment_character(c)) return put(options_.ignore_case ? lower(c) : c);
     put_encoded(c);
   }
 

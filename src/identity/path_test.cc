@@ -193,7 +193,7 @@ TEST(Host, IsLowerCaseWithoutPortAndDot) {
 
 TEST(Host, RefusesWhatIsNone) {
   for (const char* text : {"a b", "a:x", "a:123456", "[::1", "[1.2.3.4]", "[::1]x", "::1", "a/b",
-                           "a%41", "a,b", "[::1]:y"}) {
+                           "a%41", "a,b", "[::1]:y", "a..", "a..b", ".a", ".."}) {
     EXPECT_EQ(host(text), std::nullopt) << text;
   }
   EXPECT_EQ(host(std::string(300, 'a')), std::nullopt);

@@ -7,6 +7,8 @@
 namespace sluice::identity {
 namespace {
 
+constexpr std::uint8_t kTokenKind = 1;  // addresses have another one, in FailureLimit
+
 std::size_t rounded_up(std::size_t count, std::size_t least) noexcept {
   return std::bit_ceil(std::max(count, least));
 }
@@ -19,15 +21,11 @@ std::size_t bytes_of(const TokenVerdict& verdict) noexcept {
 
 TokenCache::TokenCache(const TokenCacheLimits& limits, DigestSecret secret)
     : limits_(limits),
-      hash_(secret),
+      hasher_(KeyDigest{secret}, kTokenKind),
       good_(rounded_up(limits.good_max, kWays)),
       bad_(rounded_up(limits.bad_max, kWays)) {}
 
-Digest TokenCache::digest(std::string_view token) const noexcept {
-  SipHash13 hash = hash_;
-  hash.append(token);
-  return hash.finish();
-}
+Digest TokenCache::digest(std::string_view token) const noexcept { return hasher_(token); }
 
 const TokenVerdict* TokenCache::find(const Digest& token, Now now) noexcept {
   Good* const good = places(good_, token);

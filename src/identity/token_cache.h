@@ -69,7 +69,7 @@ class TokenCache {
   void make_room(std::size_t bytes) noexcept;
 
   TokenCacheLimits limits_;
-  SipHash13 hash_;
+  KeyHasher hasher_;
   std::vector<Good> good_;
   std::vector<Bad> bad_;
   std::size_t claims_bytes_ = 0;

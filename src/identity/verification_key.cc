@@ -225,7 +225,9 @@ Parsed<VerificationKey> VerificationKey::from_rsa(std::string_view n, std::strin
 Parsed<VerificationKey> VerificationKey::from_p256(std::string_view x, std::string_view y,
                                                    std::string kid) {
   const Builder builder{OSSL_PARAM_BLD_new()};
-  const std::string point = "\x04" + std::string{x} + std::string{y};  // 4: not compressed
+  std::string point{'\x04'};  // not compressed
+  point += x;
+  point += y;
   if (x.size() != kP256Bytes || y.size() != kP256Bytes || builder == nullptr ||
       OSSL_PARAM_BLD_push_utf8_string(builder.get(), OSSL_PKEY_PARAM_GROUP_NAME, "prime256v1", 0) !=
           1 ||
