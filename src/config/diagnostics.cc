@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -107,11 +108,17 @@ void Diagnostics::error(const Source& source, std::size_t offset, std::string me
 }
 
 std::vector<Mistake> Diagnostics::sorted() const {
-  std::vector<Mistake> mistakes = kept_;
-  std::stable_sort(mistakes.begin(), mistakes.end(), [](const Mistake& a, const Mistake& b) {
-    return std::tie(a.place.file, a.place.line, a.place.column) <
-           std::tie(b.place.file, b.place.line, b.place.column);
+  std::vector<std::size_t> order(kept_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const Place& first = kept_[a].place;
+    const Place& second = kept_[b].place;
+    return std::tie(first.file, first.line, first.column, a) <
+           std::tie(second.file, second.line, second.column, b);
   });
+  std::vector<Mistake> mistakes;
+  mistakes.reserve(order.size());
+  for (const std::size_t i : order) mistakes.push_back(kept_[i]);
   return mistakes;
 }
 
@@ -139,11 +146,12 @@ std::string Diagnostics::json(std::size_t shown_max) const {
   std::string json = "{\"mistakes\":[";
   for (std::size_t i = 0; i < shown; ++i) {
     const Mistake& mistake = mistakes[i];
-    json += fmt::format(
-        R"({}{{"severity":"{}","file":{},"line":{},"column":{},"text":{},"message":{},"remedy":{}}})",
-        i == 0 ? "" : ",", mistake.severity == Severity::error ? "error" : "warning",
-        json_string(mistake.place.file), mistake.place.line, mistake.place.column,
-        json_string(mistake.offending), json_string(mistake.message), json_string(mistake.remedy));
+    json +=
+        fmt::format(R"({}{{"severity":"{}","file":{},"line":{},"column":{},)", i == 0 ? "" : ",",
+                    mistake.severity == Severity::error ? "error" : "warning",
+                    json_string(mistake.place.file), mistake.place.line, mistake.place.column);
+    json += fmt::format(R"("text":{},"message":{},"remedy":{}}})", json_string(mistake.offending),
+                        json_string(mistake.message), json_string(mistake.remedy));
   }
   json += fmt::format(R"(],"errors":{},"warnings":{},"more":{}}})", errors_, warnings_,
                       more_than(errors_ + warnings_, shown));

@@ -72,11 +72,11 @@ struct Hint {
 struct Key {
   std::string_view name;
   Shape shape;
-  std::string_view meaning;        // one sentence, Markdown
-  std::string_view fallback = {};  // what holds without the key
+  std::string_view meaning;   // one sentence, Markdown
+  std::string_view fallback;  // what holds without the key
   bool required = false;
-  std::vector<std::string_view> examples = {};  // YAML values
-  std::vector<Hint> hints = {};                 // for its value
+  std::vector<std::string_view> examples;  // YAML values
+  std::vector<Hint> hints;                 // for its value
 };
 
 // Keys that the writer chooses, as the names of headers.
@@ -91,11 +91,11 @@ struct Section {
   std::string_view name;  // unique in its grammar
   std::string_view meaning;
   std::vector<Key> keys;
-  std::optional<OtherKeys> others = {};
-  std::vector<std::vector<std::string_view>> exactly_one = {};  // of each of these sets
-  std::vector<std::vector<std::string_view>> at_least_one = {};
-  std::vector<std::pair<std::string_view, std::string_view>> needs = {};  // the first the second
-  std::vector<Hint> hints = {};                                           // for its keys
+  std::optional<OtherKeys> others;
+  std::vector<std::vector<std::string_view>> exactly_one;  // of each of these sets
+  std::vector<std::vector<std::string_view>> at_least_one;
+  std::vector<std::pair<std::string_view, std::string_view>> needs;  // the first the second
+  std::vector<Hint> hints;                                           // for its keys
 
   [[nodiscard]] const Key* find(std::string_view key) const noexcept;
 };

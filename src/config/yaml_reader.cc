@@ -13,6 +13,7 @@
 #include <utility>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/node/node.h>  // parser.h declares YAML::Node, which linters take for our Node
 #include <yaml-cpp/parser.h>
 
 namespace sluice::config {
@@ -154,11 +155,14 @@ class Builder final : public YAML::EventHandler {
 
   // The library takes a last word for a key, also where a bracket is still open.
   [[noreturn]] void stop_at_lonely_key(const Node& key) const {
-    for (auto open = stack_.rbegin(); open != stack_.rend(); ++open) {
-      const char first = source_.text[open->node.offset];
-      if (first != '[' && first != '{') continue;
+    const auto is_bracket = [&](const Open& open) {
+      const char first = source_.text[open.node.offset];
+      return first == '[' || first == '{';
+    };
+    const auto open = std::find_if(stack_.rbegin(), stack_.rend(), is_bracket);
+    if (open != stack_.rend()) {
       const Diagnostic mistake = explain_yaml_mistake(
-          first == '[' ? "end of sequence flow not found" : "end of map flow not found");
+          open->node.is_list() ? "end of sequence flow not found" : "end of map flow not found");
       throw Stop{open->node.offset, mistake.message, mistake.remedy};
     }
     throw Stop{key.offset, fmt::format("there is no ':' after {}", quoted(key.text)),
@@ -227,7 +231,9 @@ class Builder final : public YAML::EventHandler {
 
   void check_key(Open& map, Node& key) {
     if (key.kind == Node::Kind::refused) return;
-    if (!key.is_scalar() && !(options_.lenient && key.is_null() && !key.text.empty())) {
+    const bool is_written_null = key.is_null() && !key.text.empty();
+    const bool is_word = key.is_scalar() || (options_.lenient && is_written_null);
+    if (!is_word) {
       diagnostics_.error(key, "a key must be a word", "write key: value");
       key.kind = Node::Kind::refused;
     } else if (key.text == kMergeKey && key.is_plain() && !options_.lenient) {

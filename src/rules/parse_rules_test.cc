@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -299,7 +300,8 @@ TEST(ParseRules, TooManyRulesAreANamedError) {
             "rules_max");
 }
 
-// Well under a second in an optimised build; the bound leaves room for sanitizers.
+// CPU time, since other programs may share the machine. Well under a second; the bound leaves room
+// for sanitizers.
 TEST(ParseRules, TenThousandRulesTakeNoTime) {
   const std::string yaml = many_rules(
       10'000,
@@ -308,14 +310,13 @@ TEST(ParseRules, TenThousandRulesTakeNoTime) {
       "    limit: [100/1s, {rate: 10000/1h, algorithm: sliding_counter}, 5000/month]\n"
       "    tiers: {by: client.tier, values: {free: 10/1s, paid: [1000/1s, 50000/1h]}}\n");
   config::Diagnostics diagnostics;
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   const RuleList list = parse_rules_text(yaml, "f", diagnostics);
-  const auto took = std::chrono::steady_clock::now() - begin;
+  const auto milliseconds = static_cast<int>((std::clock() - begin) * 1000 / CLOCKS_PER_SEC);
   EXPECT_EQ(diagnostics.text(), "");
   EXPECT_EQ(list.rules.size(), 10'000U);
-  RecordProperty("milliseconds", static_cast<int>(took / 1ms));
-  std::printf("10000 rules, %zu bytes: %d ms\n", yaml.size(), static_cast<int>(took / 1ms));
-  EXPECT_LT(took, 15s);
+  RecordProperty("milliseconds", milliseconds);
+  EXPECT_LT(milliseconds, 10'000);
 }
 
 // ---- path templates -----------------------------------------------------------------------------
