@@ -66,6 +66,6 @@ struct Configuration {
 // The grammar, for editors and for the reference.
 [[nodiscard]] config::Shape configuration_shape();
 [[nodiscard]] std::string configuration_schema();
-[[nodiscard]] std::string configuration_reference();
+[[nodiscard]] std::string configuration_reference();  // docs/configuration.md
 
 }  // namespace sluice::app

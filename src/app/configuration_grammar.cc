@@ -219,6 +219,12 @@ std::string configuration_schema() {
                               .title = "Configuration of Sluice"});
 }
 
-std::string configuration_reference() { return config::reference_markdown(configuration_shape()); }
+std::string configuration_reference() {
+  return "# Configuration\n\n"
+         "Every key of the file, as `sluice check` knows it. This page is written by `sluice "
+         "check\n"
+         "--print-reference`; [rules.md](rules.md) says how to begin.\n\n" +
+         config::reference_markdown(configuration_shape());
+}
 
 }  // namespace sluice::app

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 #include <string>
 
 namespace sluice::app {
@@ -132,6 +133,14 @@ TEST(Configuration, SaysWhichFileIsMissing) {
   const auto identifier = load_clients(configuration.clients);
   ASSERT_FALSE(identifier);
   EXPECT_THAT(identifier.error().text(), HasSubstr("nowhere.mmdb"));
+}
+
+// The page for people is written by the program, and must not fall behind it.
+TEST(Configuration, IsDescribedByItsPage) {
+  std::ifstream page{SLUICE_SOURCE_DIR "/docs/configuration.md"};
+  const std::string text{std::istreambuf_iterator<char>{page}, {}};
+  EXPECT_EQ(text, configuration_reference())
+      << "run: sluice check --print-reference > docs/configuration.md";
 }
 
 TEST(Configuration, HasASchemaOfAllItsKeys) {

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -43,8 +44,11 @@ std::string effect_text(const rules::Rule& rule) {
   return text;
 }
 
+bool has_notes(const rules::Rule& rule) { return rule.tiers || !effect_text(rule).empty(); }
+
 std::string table_of(const rules::RuleList& list, const Output& output) {
-  Table table{{{"rule"}, {"per"}, {"limit"}, {"most admitted"}, {"notes"}}};
+  const bool notes_wanted = std::ranges::any_of(list.rules, has_notes);
+  Table table{{{"rule"}, {"per"}, {"limit"}, {"most admitted"}, {notes_wanted ? "notes" : ""}}};
   for (const rules::Rule& rule : list.rules) {
     bool first = true;
     for_each_limit(rule, [&](std::string_view tier, const rules::RuleLimit& limit) {
@@ -114,9 +118,10 @@ ExitCode report_mistakes(const config::Diagnostics& diagnostics, const CheckOpti
 }  // namespace
 
 ExitCode check(const CheckOptions& options) {
-  if (options.print_schema) {
+  if (options.print_schema || options.print_reference) {
     Output output;
-    output.write(app::configuration_schema() + "\n");
+    output.write(options.print_schema ? app::configuration_schema() + "\n"
+                                      : app::configuration_reference());
     return output.finish(kCommand, ExitCode::ok);
   }
   const Parsed<std::string> text = identity::read_file(options.file, kFileBytesMax);

@@ -34,9 +34,12 @@ void add_check(CLI::App& program, Action& action) {
                     "Do not open the files that the configuration names");
   CLI::Option* schema = command->add_flag("--print-schema", options->print_schema,
                                           "Print the JSON Schema of the file, for editors");
+  CLI::Option* reference = command->add_flag("--print-reference", options->print_reference,
+                                             "Print every key of the file, in Markdown");
   command->footer(kFooter);
-  command->callback([options, file, schema, &action] {
-    if (file->count() == 0 && schema->count() == 0) throw CLI::RequiredError{"FILE"};
+  command->callback([options, file, schema, reference, &action] {
+    const bool prints = schema->count() + reference->count() > 0;
+    if (file->count() == 0 && !prints) throw CLI::RequiredError{"FILE"};
     action = [options] { return check(*options); };
   });
 }
