@@ -14,7 +14,7 @@ namespace sluice::rules {
 // What a source holds at one instant.
 struct Fetched {
   std::string text;
-  std::string version;  // equal for equal text; what it looks like is the source's affair
+  std::string version;  // equal for equal text, never empty; else the source's affair
   std::string where;    // for messages about the text: a path, an address
 };
 
