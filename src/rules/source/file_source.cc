@@ -31,9 +31,9 @@ Parsed<Fetched> FileSource::fetch() {
   return Fetched{.text = *std::move(text), .version = std::move(version), .where = path_};
 }
 
-Parsed<void> FileSource::watch(Changed changed) {
+Parsed<void> FileSource::watch(const Changed& changed) {
   unwatch();
-  auto watch = FileWatch::start(path_, options_.watch, std::move(changed));
+  auto watch = FileWatch::start(path_, options_.watch, changed);
   if (!watch) return tl::unexpected(std::move(watch.error()));
   const std::scoped_lock lock{mutex_};
   watch_ = *std::move(watch);

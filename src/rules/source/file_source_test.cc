@@ -9,9 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 namespace sluice::rules {
 namespace {
@@ -98,6 +96,12 @@ TEST_F(FileSourceOf, APipeIsRefusedAtOnce) {
 TEST_F(FileSourceOf, ADeviceIsRefused) {
   fs::create_symlink("/dev/zero", path_);
   EXPECT_THAT(refusal().message, HasSubstr("is a device, not a file"));
+}
+
+// The kernel's own files say that they hold nothing, like a file that grows while it is read.
+TEST_F(FileSourceOf, AFileThatHeldMoreThanItsSizeIsNotBelieved) {
+  fs::create_symlink("/proc/self/status", path_);
+  EXPECT_THAT(refusal().text(), HasSubstr("keeps changing while it is read; write the new"));
 }
 
 TEST_F(FileSourceOf, AFileThatEverybodyMayWriteIsRefusedUnlessAllowed) {

@@ -55,6 +55,11 @@ class Reader {
     return seen_more_.wait_for(lock, kDeadline,
                                [&] { return !seen_.empty() && seen_.back() == text; });
   }
+  // Whether it is called so often within a short time.
+  [[nodiscard]] bool is_called(std::size_t times) {
+    std::unique_lock lock{mutex_};
+    return seen_more_.wait_for(lock, 200ms, [&] { return seen_.size() >= times; });
+  }
   [[nodiscard]] std::vector<std::string> seen() {
     const std::scoped_lock lock{mutex_};
     return seen_;
@@ -235,6 +240,18 @@ TEST(FileWatch, OtherFilesInTheFolderDoNotMatter) {
   EXPECT_FALSE(inotify.drain()) << "the queue is empty";
 }
 
+// The file in it may become readable by that.
+TEST(FileWatch, PermissionsOfAFolderOnTheWayMatter) {
+  const testing::TempFolder folder;
+  fs::create_directory(folder.file("on"));
+  fs::create_directory(folder.file("on/the"));
+  write(folder.file("on/the/way"), "one");
+  Inotify inotify;
+  inotify.follow(folder.file("on/the/way"));
+  ASSERT_EQ(::chmod(folder.file("on").c_str(), 0700), 0);
+  EXPECT_TRUE(inotify.drain());
+}
+
 TEST(FileWatch, ABurstIsNotACallPerWrite) {
   const testing::TempFolder folder;
   write(folder.file("rules"), "one");
@@ -244,6 +261,16 @@ TEST(FileWatch, ABurstIsNotACallPerWrite) {
   for (int i = 0; i < 50; ++i) write(folder.file("rules"), std::to_string(i));
   EXPECT_TRUE(reader.comes_to("49"));
   EXPECT_LT(reader.seen().size(), 10U) << "50 writes and hardly a pause between them";
+}
+
+// Looking every 5 ms, it would soon be called many times.
+TEST(FileWatch, OneChangeIsNotFoundAgainWithEachLook) {
+  const testing::TempFolder folder;
+  write(folder.file("rules"), "one");
+  Reader reader{folder.file("rules"), kLooksOnly};
+  write_by_rename(folder.file("rules"), "two");
+  ASSERT_TRUE(reader.comes_to("two"));
+  EXPECT_FALSE(reader.is_called(5));
 }
 
 TEST(FileWatch, NothingIsWrongWhereEverythingCanBeWatched) {

@@ -37,7 +37,7 @@ class RuleSource {
   // From now on `changed` is called, from a thread of the source, after each moment at which
   // fetch() may answer something new; sometimes also when it does not. `changed` returns at once
   // and never calls unwatch(). A source that cannot tell does nothing and is asked now and then.
-  [[nodiscard]] virtual Parsed<void> watch(Changed /*changed*/) { return {}; }
+  [[nodiscard]] virtual Parsed<void> watch(const Changed& /*changed*/) { return {}; }
 
   // After it returns, `changed` is not called any more.
   virtual void unwatch() noexcept {}
