@@ -28,8 +28,17 @@ class MemorySource final : public RuleSource {
     return Fetched{.text = text, .version = "v:" + text, .where = "memory"};
   }
 
+  [[nodiscard]] Parsed<void> watch(const Changed& /*changed*/) override {
+    watched = true;
+    if (!watch_fails.empty()) return mistake(watch_fails);
+    return {};
+  }
+  void unwatch() noexcept override { watched = false; }
+
   std::string text = "good 1";
   bool throws = false;
+  bool watched = false;
+  std::string watch_fails;
 
  private:
   std::string name_ = "memory";
@@ -279,6 +288,25 @@ TEST_F(RuleSyncFrom, RulesThatCannotBeKeptAreInForceAndKeptLater) {
   restart();
   hold("");
   EXPECT_TRUE(sync_->load());
+}
+
+// The source would call back into what is gone.
+TEST_F(RuleSyncFrom, WatchesFromTheStartToTheStopAndNotAfterAFailedStart) {
+  hold("");
+  ASSERT_FALSE(sync_->start());
+  EXPECT_FALSE(source_.watched);
+  hold("good 1");
+  ASSERT_TRUE(sync_->start());
+  EXPECT_TRUE(source_.watched);
+  sync_->stop();
+  EXPECT_FALSE(source_.watched);
+}
+
+TEST_F(RuleSyncFrom, ASourceThatCannotBeWatchedIsStillAsked) {
+  source_.watch_fails = "no watches left";
+  ASSERT_TRUE(sync_->start());
+  EXPECT_EQ(in_force_, "good 1");
+  EXPECT_EQ(sync_->status().watch_problem, "no watches left");
 }
 
 TEST_F(RuleSyncFrom, WithoutAFolderNothingIsKept) {
