@@ -270,7 +270,7 @@ TEST(FileWatch, OneChangeIsNotFoundAgainWithEachLook) {
   Reader reader{folder.file("rules"), kLooksOnly};
   write_by_rename(folder.file("rules"), "two");
   ASSERT_TRUE(reader.comes_to("two"));
-  EXPECT_FALSE(reader.is_called(5));
+  EXPECT_FALSE(reader.is_called(3));
 }
 
 TEST(FileWatch, NothingIsWrongWhereEverythingCanBeWatched) {
