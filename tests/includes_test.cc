@@ -47,7 +47,7 @@ const std::map<std::string, Row>& table() {
       {"net", {{"base", "metrics"}, kAlgorithms}},
       {"rules", {{"core", "identity"}}},
       {"rules/source", {{"rules", "net", "metrics"}}},
-      {"rules/sync", {{"rules", "net", "metrics"}}},
+      {"rules/sync", {{"rules/source", "rules", "net", "metrics"}}},
       {"store", {{"core", "metrics"}}},
       {"store/local", {{"store", "core", "metrics"}}},
       {"store/redis", {{"store", "core", "metrics", "net"}}},

@@ -1,0 +1,44 @@
+// Rules in one file.
+//
+// The version is a digest of the content: a file that is touched, or replaced by an equal one, has
+// not changed. An empty file is an error and not "no rules": it is what a program that writes in
+// place leaves for a moment, and believing it would switch off every limit. A file that every user
+// may write is refused for the same reason: whoever can edit it can lift all limits. For file
+// systems that know no permissions there is ReadLimits::world_writable.
+#pragma once
+
+#include "rules/source/file_watch.h"
+#include "rules/source/read_file.h"
+#include "rules/source/rule_source.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace sluice::rules {
+
+struct FileSourceOptions {
+  ReadLimits limits;
+  FileWatchTimes watch;
+};
+
+class FileSource final : public RuleSource {
+ public:
+  // A relative path is taken from the folder that is current now.
+  explicit FileSource(const std::string& path, const FileSourceOptions& options = {});
+
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  [[nodiscard]] Parsed<Fetched> fetch() override;
+  [[nodiscard]] Parsed<void> watch(const Changed& changed) override;
+  void unwatch() noexcept override;
+  [[nodiscard]] std::string watch_problem() const override;
+
+ private:
+  const std::string path_;  // absolute
+  const std::string name_;
+  const FileSourceOptions options_;
+  mutable std::mutex mutex_;
+  std::unique_ptr<FileWatch> watch_;  // under the mutex
+};
+
+}  // namespace sluice::rules

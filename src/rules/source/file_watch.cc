@@ -1,0 +1,131 @@
+#include "rules/source/file_watch.h"
+
+#include <sluice/clock.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <utility>
+
+namespace sluice::rules {
+namespace {
+
+using namespace std::chrono_literals;
+
+MonoTime mono_now() { return SystemClock{}.now().mono; }
+
+timespec for_poll(Nanos time) {
+  const Nanos left = std::max(time, Nanos{0});
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(left);
+  return {.tv_sec = whole.count(), .tv_nsec = (left - whole).count()};
+}
+
+}  // namespace
+
+Parsed<std::unique_ptr<FileWatch>> FileWatch::start(std::string path, const FileWatchTimes& times,
+                                                    std::function<void()> changed) {
+  FileDescriptor stop{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  if (!stop) {
+    return mistake(fmt::format("cannot watch {}: {}", path, std::generic_category().message(errno)),
+                   "raise the limit on open files");
+  }
+  std::unique_ptr<FileWatch> watch{
+      new FileWatch{std::move(path), times, std::move(changed), std::move(stop)}};
+  try {
+    watch->thread_ = std::jthread{[raw = watch.get()] { raw->run(); }};
+  } catch (const std::system_error& error) {
+    return mistake(fmt::format("cannot watch {}: no thread: {}", watch->path_, error.what()),
+                   "raise the limit on threads");
+  }
+  return watch;
+}
+
+FileWatch::FileWatch(std::string path, const FileWatchTimes& times, std::function<void()> changed,
+                     FileDescriptor stop)
+    : path_(std::move(path)),
+      times_(times),
+      changed_(std::move(changed)),
+      stop_(std::move(stop)),
+      debounce_(times.debounce),
+      looks_(look_at(path_)),
+      next_look_(mono_now() + times.look_every) {
+  if (times_.use_events) inotify_.emplace();
+  follow();
+}
+
+FileWatch::~FileWatch() {
+  const eventfd_t one = 1;
+  ::eventfd_write(stop_.get(), one);  // fails only if it is written already
+}
+
+std::string FileWatch::problem() const {
+  const std::scoped_lock lock{mutex_};
+  return problem_;
+}
+
+void FileWatch::run() {
+  // Between two readings of the queue: a busy folder wakes us 200 times a second, not more.
+  constexpr Nanos kBreath = 5ms;
+  while (!wait_until(std::min(debounce_.due(), next_look_))) {
+    const MonoTime now = mono_now();
+    if (inotify_ && inotify_->drain()) {
+      follow();
+      debounce_.event(now);
+    }
+    if (now >= next_look_) look(now);
+    if (debounce_.take(now)) {
+      looks_ = look_at(path_);
+      changed_();
+    }
+    if (stops_within(kBreath)) return;
+  }
+}
+
+void FileWatch::follow() {
+  if (!inotify_) return;
+  inotify_->follow(path_);
+  const std::scoped_lock lock{mutex_};
+  problem_ = inotify_->problem();
+}
+
+// Also sets the watches anew, for folders that could not be watched before.
+void FileWatch::look(MonoTime now) {
+  next_look_ = now + times_.look_every;
+  follow();
+  if (look_at(path_) != looks_) debounce_.event(now);
+}
+
+FileWatch::Looks FileWatch::look_at(const std::string& path) {
+  struct stat file{};
+  if (::stat(path.c_str(), &file) != 0) return {};
+  return {static_cast<std::int64_t>(file.st_dev),
+          static_cast<std::int64_t>(file.st_ino),
+          file.st_size,
+          file.st_mtim.tv_sec,
+          file.st_mtim.tv_nsec,
+          file.st_ctim.tv_sec,
+          file.st_ctim.tv_nsec};
+}
+
+bool FileWatch::wait_until(MonoTime until) const {
+  std::array<pollfd, 2> waiting{
+      pollfd{.fd = stop_.get(), .events = POLLIN, .revents = 0},
+      pollfd{.fd = inotify_ ? inotify_->descriptor() : -1, .events = POLLIN, .revents = 0}};
+  const timespec time = for_poll(until - mono_now());
+  ::ppoll(waiting.data(), waiting.size(), &time, nullptr);
+  return (waiting[0].revents & POLLIN) != 0;
+}
+
+bool FileWatch::stops_within(Nanos time) const {
+  pollfd waiting{.fd = stop_.get(), .events = POLLIN, .revents = 0};
+  const timespec limit = for_poll(time);
+  ::ppoll(&waiting, 1, &limit, nullptr);
+  return (waiting.revents & POLLIN) != 0;
+}
+
+}  // namespace sluice::rules

@@ -1,0 +1,79 @@
+// Calls back when a path may lead to other content than before.
+//
+// Noticed are: writing in place, renaming over, deleting and creating again, changed permissions,
+// and symbolic links replaced anywhere on the way, as Kubernetes does with its volumes. What causes
+// no event (network file systems, a machine without watches left) is found by looking at the file
+// now and then. A burst of events is one call.
+//
+// One thread of its own, which sleeps while nothing happens. Construct and destroy in one thread.
+#pragma once
+
+#include "base/file_descriptor.h"
+#include "rules/source/debounce.h"
+#include "rules/source/inotify.h"
+#include <sluice/diagnostic.h>
+#include <sluice/time.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace sluice::rules {
+
+struct FileWatchTimes {
+  DebounceTimes debounce;
+  Nanos look_every = std::chrono::seconds{5};  // for what causes no event; > 0
+  bool use_events = true;                      // off: only look, as where there are no events
+};
+
+class FileWatch {
+ public:
+  // Changes after it returns are noticed. `path` is absolute; `changed` must not block.
+  [[nodiscard]] static Parsed<std::unique_ptr<FileWatch>> start(std::string path,
+                                                                const FileWatchTimes& times,
+                                                                std::function<void()> changed);
+  FileWatch(const FileWatch&) = delete;
+  FileWatch& operator=(const FileWatch&) = delete;
+  ~FileWatch();  // at once, unless `changed` is running
+
+  // Why changes may be noticed late; empty if they are not. Thread-safe.
+  [[nodiscard]] std::string problem() const;
+
+ private:
+  // What tells one state of the file from another without reading it; zeros if there is none.
+  using Looks = std::array<std::int64_t, 7>;
+
+  FileWatch(std::string path, const FileWatchTimes& times, std::function<void()> changed,
+            FileDescriptor stop);
+  [[nodiscard]] static Looks look_at(const std::string& path);
+  void run();
+  void follow();
+  void look(MonoTime now);
+  // Whether to stop, after an event or when the time has come.
+  [[nodiscard]] bool wait_until(MonoTime until) const;
+  [[nodiscard]] bool stops_within(Nanos time) const;
+
+  const std::string path_;
+  const FileWatchTimes times_;
+  const std::function<void()> changed_;
+  const FileDescriptor stop_;
+
+  // The thread's own.
+  std::optional<Inotify> inotify_;
+  Debounce debounce_;
+  Looks looks_{};
+  MonoTime next_look_{};
+
+  mutable std::mutex mutex_;
+  std::string problem_;  // under the mutex
+
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+}  // namespace sluice::rules

@@ -1,0 +1,57 @@
+// When a job runs that is to run every so often: the rules alone, without thread or clock.
+//
+// The job never runs twice at a time. The next run is counted from the end of the last one, so a
+// run that takes longer than the interval is followed by a pause and not by a queue of runs. After
+// failures the pauses grow; how many in a row decides. Whoever asks for a run gets one that begins
+// after the asking: while one runs, all that ask share the next.
+//
+// One thread.
+#pragma once
+
+#include "base/random.h"
+#include <sluice/time.h>
+
+#include <chrono>
+#include <cstdint>
+
+namespace sluice::rules {
+
+struct ScheduleTimes {
+  Nanos interval = std::chrono::seconds{10};  // after a success; > 0
+  Nanos retry = std::chrono::seconds{1};      // after the first failure, then doubled; > 0
+  Nanos retry_max = std::chrono::minutes{1};  // >= retry
+  // Each pause is longer or shorter by up to this part of it, so that nodes that were started
+  // together do not ask together. At most 50.
+  std::uint32_t jitter_percent = 10;
+};
+
+class Schedule {
+ public:
+  // The first run is one interval after `now`, unless somebody asks for one.
+  Schedule(const ScheduleTimes& times, std::uint64_t seed, MonoTime now) noexcept;
+
+  void ask() noexcept { asked_ = true; }
+
+  // When the next run is due: long ago if it was asked for, never while one is under way.
+  [[nodiscard]] MonoTime due() const noexcept;
+
+  void began() noexcept;
+  void ended(MonoTime now, bool success) noexcept;
+
+  [[nodiscard]] bool running() const noexcept { return running_; }
+
+  static constexpr MonoTime kNever = MonoTime::max();
+
+ private:
+  [[nodiscard]] Nanos pause() const noexcept;
+  [[nodiscard]] Nanos with_jitter(Nanos pause) noexcept;
+
+  ScheduleTimes times_;
+  Random random_;
+  std::uint32_t failures_ = 0;  // in a row
+  MonoTime next_;
+  bool asked_ = false;
+  bool running_ = false;
+};
+
+}  // namespace sluice::rules
