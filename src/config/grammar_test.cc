@@ -210,7 +210,7 @@ TEST(Reference, HasATableForEverySection) {
   EXPECT_THAT(
       text, HasSubstr("| `doors` | text, [door](#door), or list of [door](#door) |  | Ways in. |"));
   EXPECT_THAT(text, HasSubstr("## door"));
-  EXPECT_THAT(text, HasSubstr("| `height` | number, 1 to 300 | required | In centimetres. "
+  EXPECT_THAT(text, HasSubstr("| `height` | number (1 to 300) | required | In centimetres. "
                               "Example: `height: 200`. |"));
   EXPECT_THAT(text, HasSubstr("Exactly one of `key` and `code`."));
 }

@@ -19,7 +19,7 @@ std::string form_text(const Form& form) {
       return words;
     }
     case Form::Type::flag: return "`true`, `false`";
-    case Form::Type::number: return fmt::format("number, {} to {}", form.min, form.max);
+    case Form::Type::number: return fmt::format("number ({} to {})", form.min, form.max);
     case Form::Type::list: return "list of " + shape_text(*form.items);
     case Form::Type::map: return fmt::format("[{0}](#{0})", form.section().name);
   }
@@ -80,11 +80,15 @@ std::string section_text(const Section& section) {
 
 }  // namespace
 
+// "RATE, number (1 to 9), or list of these": a list often holds what could stand alone.
 std::string shape_text(const Shape& shape) {
   std::string text;
   for (std::size_t i = 0; i < shape.forms.size(); ++i) {
+    const Form& form = shape.forms[i];
+    const bool of_these =
+        form.items && form.items->forms.size() > 1 && form.items->forms.size() == i;
     if (i > 0) text += i + 1 == shape.forms.size() ? ", or " : ", ";
-    text += form_text(shape.forms[i]);
+    text += of_these ? std::string{"list of these"} : form_text(form);
   }
   return text;
 }

@@ -76,6 +76,8 @@ struct EnvoyOptions {
 class EnvoyRules {
  public:
   EnvoyRules();
+  EnvoyRules(const EnvoyRules&) = delete;
+  EnvoyRules& operator=(const EnvoyRules&) = delete;
   EnvoyRules(EnvoyRules&&) noexcept;
   EnvoyRules& operator=(EnvoyRules&&) noexcept;
   ~EnvoyRules();

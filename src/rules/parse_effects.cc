@@ -122,7 +122,7 @@ Over parse_over(const Node& node, const ParseContext& context) {
                                 fmt::format("a queue of {} is out of range", quoted(queue->text)),
                                 fmt::format("hold requests for more than 0s and at most {}",
                                             format_duration(core::kQueueMax)));
-      over.max_delay = kBlockMin;
+      over.max_delay = std::chrono::seconds{1};  // lets the limits be checked all the same
     }
   }
   return over;
