@@ -1,5 +1,7 @@
 #include "engine/snapshot.h"
 
+#include "rules/parse_limits.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,18 +20,6 @@ std::span<const PlannedLimit> Plan::limits_for(std::string_view tier) const noex
   const auto found =
       std::ranges::find(tiers, tier, [](const auto& one) -> std::string_view { return one.first; });
   return found == tiers.end() ? std::span<const PlannedLimit>{limits} : found->second;
-}
-
-std::string limit_identity(const rules::RuleLimit& limit) {
-  if (!limit.name.empty()) return "name:" + limit.name;
-  const Limit& numbers = limit.limit;
-  std::string text = fmt::format("{}/{}", to_string(numbers.algorithm), numbers.period.count());
-  if (numbers.refill) text += fmt::format(" refill={}", to_string(*numbers.refill));
-  if (numbers.align) text += fmt::format(" align={}", to_string(*numbers.align));
-  if (numbers.unit) text += fmt::format(" unit={}", to_string(*numbers.unit));
-  if (numbers.zone) text += fmt::format(" zone={}", *numbers.zone);
-  if (numbers.granularity) text += fmt::format(" granularity={}", numbers.granularity->count());
-  return text;
 }
 
 Snapshot::Snapshot(rules::RuleList list, store::Store& store)
@@ -79,7 +69,7 @@ Parsed<std::vector<PlannedLimit>> Snapshot::planned(const rules::Rule& rule,
                                                     Now now) {
   std::vector<PlannedLimit> all;
   for (const rules::RuleLimit& limit : limits) {
-    Parsed<PlannedLimit> one = planned(rule, limit.limit, limit_identity(limit), now);
+    Parsed<PlannedLimit> one = planned(rule, limit.limit, rules::limit_identity(limit), now);
     if (!one) return tl::unexpected(std::move(one.error()));
     one->written = &limit;
     all.push_back(*one);

@@ -23,7 +23,7 @@ namespace sluice::engine {
 
 struct PlannedLimit {
   store::LimitNumber number = 0;
-  std::uint64_t salt = 0;  // tells the keys of a rule's limits apart
+  std::uint64_t salt = 0;  // tells the keys of a rule's limits apart: of rules::limit_identity
   const rules::RuleLimit* written = nullptr;
 };
 
@@ -81,9 +81,5 @@ class Snapshot {
   std::vector<Plan> plans_;
   std::vector<store::LimitNumber> used_;
 };
-
-// What tells a limit's keys from those of the rule's other limits: its name, or else all that an
-// edit of its amount leaves as it is.
-[[nodiscard]] std::string limit_identity(const rules::RuleLimit& limit);
 
 }  // namespace sluice::engine
