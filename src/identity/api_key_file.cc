@@ -63,7 +63,7 @@ Parsed<void> add(ApiKeyRecord& record, const Place& at, const FlatJson::Member& 
   if (at.member.empty()) {
     if (value.kind == JsonKind::object) return {};
     return refuse(place, nth(at.index) + " is not an object",
-                  "write {\"name\": ..., \"hash\": ...}");
+                  R"(write {"name": ..., "hash": ...})");
   }
   if (at.member == kAttributes && value.kind == JsonKind::object) return {};
   const std::string nested = std::string{kAttributes} + ".";
@@ -108,7 +108,7 @@ Parsed<std::vector<ApiKeyRecord>> parse_api_keys(std::string_view json, std::str
   }
   const std::optional<FlatJson::Member> list = file.member("keys");
   if (!list || list->kind != JsonKind::array) {
-    return mistake(std::string{place} + ": there is no list of keys", "write {\"keys\": [...]}");
+    return mistake(std::string{place} + ": there is no list of keys", R"(write {"keys": [...]})");
   }
   std::vector<ApiKeyRecord> records;
   for (std::size_t i = 0; i < file.size(); ++i) {
@@ -117,7 +117,7 @@ Parsed<std::vector<ApiKeyRecord>> parse_api_keys(std::string_view json, std::str
     const std::optional<Place> at = place_of(member.name);
     if (!at || at->index >= file.size()) {  // no list is longer than all members together
       return mistake(std::string{place} + ": unknown member " + quoted(member.name),
-                     "only \"keys\" is known");
+                     R"(only "keys" is known)");
     }
     // Ordered by name, 10 comes before 2.
     if (at->index >= records.size()) records.resize(at->index + 1);

@@ -169,7 +169,7 @@ class FlatJsonParser {
   }
 
   bool escape(std::string& out) {
-    constexpr std::string_view kLetters = "\"\\/bfnrt";
+    constexpr std::string_view kLetters = R"("\/bfnrt)";
     constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
     ++at_;
     if (take('u')) return unicode(out);

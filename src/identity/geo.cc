@@ -63,17 +63,21 @@ std::uint32_t asn_of(const MMDB_s& database, const IpAddress& address) noexcept 
 
 }  // namespace
 
-void Geo::Close::operator()(MMDB_s* database) const noexcept {
-  MMDB_close(database);
+struct Geo::Database {
+  MMDB_s file{};
+};
+
+void Geo::Close::operator()(Database* database) const noexcept {
+  MMDB_close(&database->file);
   delete database;
 }
 
-Parsed<Geo::Database> Geo::open_one(const std::string& path) {
-  if (path.empty()) return Database{};
+Parsed<Geo::Opened> Geo::open_one(const std::string& path) {
+  if (path.empty()) return Opened{};
   // Closed only if it was opened.
-  auto plain = std::make_unique<MMDB_s>();
-  const int status = MMDB_open(path.c_str(), MMDB_MODE_MMAP, plain.get());
-  if (status == MMDB_SUCCESS) return Database{plain.release()};
+  auto plain = std::make_unique<Database>();
+  const int status = MMDB_open(path.c_str(), MMDB_MODE_MMAP, &plain->file);
+  if (status == MMDB_SUCCESS) return Opened{plain.release()};
   if (status == MMDB_FILE_OPEN_ERROR) {
     return mistake("cannot open the GeoIP database " + quoted(path),
                    "check the path and who may read it");
@@ -86,9 +90,9 @@ Parsed<Geo> Geo::open(const Files& files) {
   if (files.country.empty() && files.asn.empty()) {
     return mistake("no GeoIP database is named", "give one for countries, networks or both");
   }
-  Parsed<Database> country = open_one(files.country);
+  Parsed<Opened> country = open_one(files.country);
   if (!country) return tl::unexpected(std::move(country.error()));
-  Parsed<Database> asn = open_one(files.asn);
+  Parsed<Opened> asn = open_one(files.asn);
   if (!asn) return tl::unexpected(std::move(asn.error()));
   Geo geo;
   geo.country_ = std::move(*country);
@@ -98,8 +102,8 @@ Parsed<Geo> Geo::open(const Files& files) {
 
 GeoAnswer Geo::find(const IpAddress& address) const noexcept {
   GeoAnswer answer;
-  if (country_ != nullptr) answer.country = country_of(*country_, address);
-  if (asn_ != nullptr) answer.asn = asn_of(*asn_, address);
+  if (country_ != nullptr) answer.country = country_of(country_->file, address);
+  if (asn_ != nullptr) answer.asn = asn_of(asn_->file, address);
   return answer;
 }
 

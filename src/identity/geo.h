@@ -13,8 +13,6 @@
 #include <string>
 #include <string_view>
 
-struct MMDB_s;
-
 namespace sluice::identity {
 
 struct GeoAnswer {
@@ -34,14 +32,15 @@ class Geo {
   [[nodiscard]] GeoAnswer find(const IpAddress& address) const noexcept;
 
  private:
+  struct Database;
   struct Close {
-    void operator()(MMDB_s* database) const noexcept;
+    void operator()(Database* database) const noexcept;
   };
-  using Database = std::unique_ptr<MMDB_s, Close>;
-  [[nodiscard]] static Parsed<Database> open_one(const std::string& path);
+  using Opened = std::unique_ptr<Database, Close>;
+  [[nodiscard]] static Parsed<Opened> open_one(const std::string& path);
 
-  Database country_;
-  Database asn_;
+  Opened country_;
+  Opened asn_;
 };
 
 }  // namespace sluice::identity

@@ -106,7 +106,7 @@ Parsed<std::vector<VerificationKey>> parse_jwks(std::string_view text, std::stri
   }
   if (keys.empty()) {
     return mistake(where + "no key of RS256, ES256, EdDSA or HS256",
-                   "write {\"keys\": [{\"kty\": ...}]}");
+                   R"(write {"keys": [{"kty": ...}]})");
   }
   return keys;
 }

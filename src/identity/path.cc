@@ -40,6 +40,7 @@ class PathWriter {
 
   TargetFault write(std::string_view path) noexcept {
     put('/');
+    segment_ = size_;
     while (!path.empty() && fault_ == TargetFault::none) write_next(path);
     end_segment(false);
     return fault_;
@@ -49,13 +50,28 @@ class PathWriter {
  private:
   void write_next(std::string_view& rest) noexcept {
     const char c = rest.front();
+    if (is_segment_character(c)) return write_plain(rest);
     if (c == '%') return write_encoded(rest);
     rest.remove_prefix(1);
-    if (is_segment_character(c)) return put(options_.ignore_case ? lower(c) : c);
     if (c == '/') return end_segment(true);
     if (c == '\\') return write_backslash();
     if (is_refused(c)) return fail(TargetFault::bad_character);
     put_encoded(c);
+  }
+
+  // As many as stand in a row: that is most of most paths.
+  void write_plain(std::string_view& rest) noexcept {
+    std::size_t length = 1;
+    while (length < rest.size() && is_segment_character(rest[length])) ++length;
+    if (length > out_.size() - size_) return fail(TargetFault::too_long);
+    char* const to = out_.data() + size_;
+    if (options_.ignore_case) {
+      std::transform(rest.begin(), rest.begin() + length, to, lower);
+    } else {
+      std::copy_n(rest.begin(), length, to);
+    }
+    size_ += length;
+    rest.remove_prefix(length);
   }
 
   void write_encoded(std::string_view& rest) noexcept {
@@ -109,7 +125,6 @@ class PathWriter {
   void put(char c) noexcept {
     if (size_ == out_.size()) return fail(TargetFault::too_long);
     out_[size_++] = c;
-    if (size_ == 1) segment_ = 1;
   }
 
   void fail(TargetFault fault) noexcept {

@@ -164,11 +164,12 @@ TEST(ProxyProtocol2, OfTheProxyItselfNamesNoClient) {
 
 TEST(ProxyProtocol2, ShowsTheExtensionsThatMatter) {
   const std::string tls = "\x01\0\0\0\0"s + extension('\x21', "TLSv1.3");
-  const ProxyParse parse = parse_proxy_header(
+  const std::string header =
       version2('\x21', '\x11',
                kV4Block + extension(1, "h2") + extension(2, "api.example.com") +
                    extension(4, "padding") + extension(5, "id-1") + extension('\x20', tls) +
-                   extension('\x30', "ns") + extension('\xea', "vendor")));
+                   extension('\x30', "ns") + extension('\xea', "vendor"));
+  const ProxyParse parse = parse_proxy_header(header);
   ASSERT_EQ(parse.state, State::done) << parse.why;
   EXPECT_EQ(parse.header.alpn, "h2");
   EXPECT_EQ(parse.header.authority, "api.example.com");

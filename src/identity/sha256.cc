@@ -1,6 +1,3 @@
-// Before any header of OpenSSL: see the header of this file for why.
-#define OPENSSL_SUPPRESS_DEPRECATED
-
 #include "identity/sha256.h"
 
 #include <openssl/crypto.h>

@@ -116,12 +116,13 @@ bool verify_by(EVP_PKEY* key, const EVP_MD* digest, std::string_view message,
 bool verify_p256(EVP_PKEY* key, std::string_view message, std::string_view signature) noexcept {
   if (signature.size() != 2 * kP256Bytes) return false;
   const Signature both{ECDSA_SIG_new()};
-  Number r = number_of(signature.substr(0, kP256Bytes));
-  Number s = number_of(signature.substr(kP256Bytes));
-  if (both == nullptr || r == nullptr || s == nullptr) return false;
-  if (ECDSA_SIG_set0(both.get(), r.get(), s.get()) != 1) return false;
-  (void)r.release();  // the signature owns them now
-  (void)s.release();
+  BIGNUM* const r = number_of(signature.substr(0, kP256Bytes)).release();
+  BIGNUM* const s = number_of(signature.substr(kP256Bytes)).release();
+  if (both == nullptr || r == nullptr || s == nullptr || ECDSA_SIG_set0(both.get(), r, s) != 1) {
+    BN_free(r);  // otherwise the signature owns them
+    BN_free(s);
+    return false;
+  }
   std::array<unsigned char, 80> der{};  // two numbers of up to 33 bytes and three headers of 2
   unsigned char* end = der.data();
   const int size = i2d_ECDSA_SIG(both.get(), nullptr);

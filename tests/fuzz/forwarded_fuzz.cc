@@ -47,13 +47,13 @@ void check(const ClientAddressFinder& finder, std::string_view name, const std::
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const ClientAddressFinder forwarded_for = finder(AddressSource::x_forwarded_for);
-  static const ClientAddressFinder forwarded = finder(AddressSource::forwarded);
-  static const ClientAddressFinder hops = finder(AddressSource::hops);
+  static const ClientAddressFinder kForwardedFor = finder(AddressSource::x_forwarded_for);
+  static const ClientAddressFinder kForwarded = finder(AddressSource::forwarded);
+  static const ClientAddressFinder kHops = finder(AddressSource::hops);
   const std::string value{data, data + size};
-  check(forwarded_for, "x-forwarded-for", value, ", 192.0.2.1");
-  check(forwarded, "forwarded", value, ",for=192.0.2.1");
-  expect(find(hops, "x-forwarded-for", value + ", 192.0.2.1, 10.0.0.2") == kClient,
+  check(kForwardedFor, "x-forwarded-for", value, ", 192.0.2.1");
+  check(kForwarded, "forwarded", value, ",for=192.0.2.1");
+  expect(find(kHops, "x-forwarded-for", value + ", 192.0.2.1, 10.0.0.2") == kClient,
          "the second from the right counts");
   const auto address = sluice::identity::parse_forwarded_for_element(value);
   if (address) {

@@ -68,16 +68,16 @@ std::string signed_token(std::string_view payload) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const TokenVerifier verifier =
+  static const TokenVerifier kVerifier =
       TokenVerifier::create({.audiences = {"api"}}, {VerificationKey::from_secret(kSecret).value()})
           .value();
   const std::string text{data, data + size};
   check_base64(text);
   check_json(text);
   // Only who knows the secret could make one, and it is not in the corpus.
-  const TokenVerdict arbitrary = verifier.verify(text, kNow);
+  const TokenVerdict arbitrary = kVerifier.verify(text, kNow);
   expect(arbitrary.fault != TokenFault::none, "no arbitrary token is believed");
-  const TokenVerdict claims = verifier.verify(signed_token(text), kNow);
+  const TokenVerdict claims = kVerifier.verify(signed_token(text), kNow);
   expect((claims.fault == TokenFault::none) == (claims.claims != nullptr),
          "claims are shown of good tokens only");
   if (claims.claims != nullptr) {
