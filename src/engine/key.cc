@@ -11,9 +11,9 @@ namespace {
 
 using rules::Per;
 
-std::string_view address_bytes(const IpAddress& address, const Per& per,
+std::string_view address_bytes(const IpAddress& address, unsigned v4_bits, unsigned v6_bits,
                                ValueScratch& scratch) noexcept {
-  const IpAddress masked = address.masked(address.is_v4 ? per.v4_bits : per.v6_bits);
+  const IpAddress masked = address.masked(address.is_v4 ? v4_bits : v6_bits);
   const std::size_t size = masked.bits() / 8;
   std::copy_n(masked.bytes.begin(), size, scratch.begin());
   return {scratch.data(), size};
@@ -26,9 +26,6 @@ std::string_view descriptor_value(const RequestView& request, std::string_view k
   return {};
 }
 
-// When a value is missing, the address stands for it; the default, also for what `ip` means then.
-constexpr Per kByAddress{.kind = Per::Kind::ip, .name = {}};
-
 }  // namespace
 
 std::string_view value_of(const Per& per, const rules::Asked& asked, const rules::Matched& matched,
@@ -38,7 +35,7 @@ std::string_view value_of(const Per& per, const rules::Asked& asked, const rules
     case Per::Kind::user: return client.user;
     case Per::Kind::api_key: return client.api_key;
     case Per::Kind::tenant: return client.tenant;
-    case Per::Kind::ip: return address_bytes(client.address, per, scratch);
+    case Per::Kind::ip: return address_bytes(client.address, per.v4_bits, per.v6_bits, scratch);
     case Per::Kind::country: return client.country;
     case Per::Kind::asn: {
       if (client.asn == 0) return {};
@@ -85,7 +82,7 @@ Key key_of(const Plan& plan, const rules::Asked& asked, const rules::Matched& ma
       case Missing::shared: digest.add(static_cast<std::uint8_t>(KeyPart::shared), {}); break;
       case Missing::ip:
         digest.add(static_cast<std::uint8_t>(Per::Kind::ip),
-                   address_bytes(asked.client.address, kByAddress, scratch));
+                   address_bytes(asked.client.address, 32, 64, scratch));
         break;
     }
   }
