@@ -25,7 +25,7 @@ std::uint64_t mixed(std::uint64_t seed, std::string_view text) noexcept {
     hash = folded(hash ^ word, kOdd);
   }
   std::uint64_t last = 0;
-  std::memcpy(&last, text.data(), text.size());
+  if (!text.empty()) std::memcpy(&last, text.data(), text.size());
   return folded(hash ^ last, 0xd6e8feb86659fd93ULL);
 }
 
