@@ -10,8 +10,8 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Reads a configuration, or a file of rules alone, and reports everything that is wrong with it at
-once, with line, column and what to write instead. A good file is answered with a table: each
+    R"(Reads a configuration, or a file of rules alone, and reports everything that is wrong with it
+at once, with line, column and what to write instead. A good file is answered with a table: each
 rule, and the most that it can admit in any period, which is what the algorithm promises.
 
 Examples:

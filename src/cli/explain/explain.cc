@@ -224,11 +224,12 @@ void tell(const Request& request, const Story& story, const engine::Op& op, Outp
 // ---- for programs -----------------------------------------------------------------------------
 
 std::string json_of(const Decision& decision) {
-  return fmt::format(
-      R"({{"allowed":{},"limit":{},"remaining":{},"reset_after_ns":{},"retry_after_ns":{},"delay_ns":{}}})",
-      decision.allowed(), decision.limit, decision.remaining, decision.reset_after.count(),
-      decision.retry_after ? std::to_string(decision.retry_after->count()) : "null",
-      decision.delay.count());
+  return fmt::format(R"({{"allowed":{},"limit":{},"remaining":{},"reset_after_ns":{},)"
+                     R"("retry_after_ns":{},"delay_ns":{}}})",
+                     decision.allowed(), decision.limit, decision.remaining,
+                     decision.reset_after.count(),
+                     decision.retry_after ? std::to_string(decision.retry_after->count()) : "null",
+                     decision.delay.count());
 }
 
 std::string json_of(const RuleStory& story) {
@@ -254,7 +255,8 @@ void tell_json(const Request& request, const Story& story, const engine::Op& op,
   constexpr std::array<std::string_view, 3> kActions{"pass", "reject", "drop"};
   output.write(fmt::format(
       R"({{"request":{{"method":{},"target":{},"path":{},"host":{}}},)"
-      R"("client":{{"address":{},"proof":{},"user":{},"api_key":{},"tenant":{},"tier":{},"country":{},"asn":{}}},)"
+      R"("client":{{"address":{},"proof":{},"user":{},"api_key":{},"tenant":{},"tier":{},)"
+      R"("country":{},"asn":{}}},)"
       R"("rules":[{}],"action":{},"reason":{},"status":{},"rule":{},"decision":{}}})"
       "\n",
       json_string(request.method), json_string(request.target), json_string(story.path),

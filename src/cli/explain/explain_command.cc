@@ -10,8 +10,8 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Takes one request through a configuration and tells the whole way: the path as rules see it, who
-is asking, every rule and why it applies or not, what its limits say, and the decision. Counts
+    R"(Takes one request through a configuration and tells the whole way: the path as rules see it,
+who is asking, every rule and why it applies or not, what its limits say, and the decision. Counts
 begin at nothing; --repeat sends the request several times and explains the last.
 
 Examples:

@@ -1,9 +1,9 @@
 // Requests as gateways log them.
 //
 //   json       a line of JSON each, as our own gateway writes them:
-//              {"time":"2026-01-01T00:00:00Z","ip":"192.0.2.1","method":"GET","host":"h","target":"/x",
-//               "status":200,"duration_ns":1200000,"user":"u","api_key":"k","tenant":"t","tier":"paid",
-//               "country":"NL","asn":64496,"headers":{"x-plan":"free"}}
+//              {"time":"2026-01-01T00:00:00Z","ip":"192.0.2.1","method":"GET","host":"h",
+//               "target":"/x","status":200,"duration_ns":1200000,"user":"u","api_key":"k",
+//               "tenant":"t","tier":"paid","country":"NL","asn":64496,"headers":{"x-plan":"free"}}
 //              Only `time` is required. Who was asking is taken from the line: nobody can verify it
 //              again.
 //   combined   nginx and Apache: ip - user [time] "GET /x HTTP/1.1" 200 123 "referer" "agent"

@@ -189,14 +189,15 @@ Run::Verdict Run::decide(const LoggedRequest& logged, Now now) {
 
 std::string verdict_json(const LoggedRequest& logged, const Run::Verdict& verdict) {
   const Decision& decision = verdict.decision;
-  return fmt::format(
-      R"({{"time":{},"allowed":{},"reason":{},"rule":{},"limit":{},"remaining":{},"reset_after_ns":{},"retry_after_ns":{},"delay_ns":{}}})"
-      "\n",
-      json_string(format_rfc3339(logged.at)), verdict.passes, json_string(verdict.reason),
-      verdict.rule.empty() ? "null" : json_string(verdict.rule), decision.limit, decision.remaining,
-      decision.reset_after.count(),
-      decision.retry_after ? std::to_string(decision.retry_after->count()) : "null",
-      decision.delay.count());
+  return fmt::format(R"({{"time":{},"allowed":{},"reason":{},"rule":{},"limit":{},"remaining":{},)"
+                     R"("reset_after_ns":{},"retry_after_ns":{},"delay_ns":{}}})"
+                     "\n",
+                     json_string(format_rfc3339(logged.at)), verdict.passes,
+                     json_string(verdict.reason),
+                     verdict.rule.empty() ? "null" : json_string(verdict.rule), decision.limit,
+                     decision.remaining, decision.reset_after.count(),
+                     decision.retry_after ? std::to_string(decision.retry_after->count()) : "null",
+                     decision.delay.count());
 }
 
 std::string summary(const Run& run, const Output& output) {
