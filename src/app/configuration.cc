@@ -2,11 +2,11 @@
 
 #include "app/configuration_grammar.h"
 #include "base/duration.h"
+#include "base/read_file.h"
 #include "config/document.h"
 #include "identity/api_key_file.h"
 #include "identity/geo.h"
 #include "identity/jwks.h"
-#include "identity/read_file.h"
 #include "rules/formats.h"
 #include "rules/parse_rules.h"
 
@@ -135,7 +135,7 @@ class ConfigurationReader {
 
 // A secret in a file often ends with a line break that is no part of it.
 Parsed<std::string> read_secret(const std::string& path) {
-  Parsed<std::string> secret = identity::read_file(path, kSecretBytesMax);
+  Parsed<std::string> secret = sluice::read_file(path, kSecretBytesMax);
   if (!secret) return secret;
   while (secret->ends_with('\n') || secret->ends_with('\r')) secret->pop_back();
   if (secret->empty()) return mistake("the secret in '" + path + "' is empty", "write it there");
@@ -164,7 +164,7 @@ Parsed<std::shared_ptr<const identity::TokenVerifier>> load_tokens(const TokensC
     for (identity::VerificationKey& key : *read) keys.push_back(std::move(key));
   }
   for (const std::string& path : config.public_keys) {
-    Parsed<std::string> pem = identity::read_file(path, kSecretBytesMax);
+    Parsed<std::string> pem = sluice::read_file(path, kSecretBytesMax);
     if (!pem) return tl::unexpected(std::move(pem.error()));
     auto key = identity::VerificationKey::from_pem(*pem);
     if (!key) return mistake("'" + path + "': " + key.error().message, key.error().remedy);

@@ -1,15 +1,9 @@
+#include "base/characters.h"
 #include <sluice/request.h>
 
 #include <algorithm>
 
 namespace sluice {
-namespace {
-
-constexpr char lower(char c) noexcept {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-}  // namespace
 
 bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),

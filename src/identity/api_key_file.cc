@@ -3,7 +3,7 @@
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "identity/flat_json.h"
-#include "identity/read_file.h"
+#include "base/read_file.h"
 
 #include <fmt/format.h>
 

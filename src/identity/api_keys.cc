@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "identity/base64.h"
-#include "identity/characters.h"
+#include "base/characters.h"
 #include "identity/fields.h"
 #include "identity/headers.h"
 

@@ -1,6 +1,6 @@
 #include "identity/fields.h"
 
-#include "identity/characters.h"
+#include "base/characters.h"
 #include "identity/headers.h"
 
 namespace sluice::identity {

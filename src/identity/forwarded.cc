@@ -1,7 +1,7 @@
 #include "identity/forwarded.h"
 
 #include "base/text.h"
-#include "identity/characters.h"
+#include "base/characters.h"
 #include <sluice/request.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "identity/host.h"
 
 #include "base/text.h"
-#include "identity/characters.h"
+#include "base/characters.h"
 #include <sluice/address.h>
 
 #include <algorithm>

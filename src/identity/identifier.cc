@@ -1,7 +1,7 @@
 #include "identity/identifier.h"
 
 #include "base/text.h"
-#include "identity/characters.h"
+#include "base/characters.h"
 #include "identity/headers.h"
 
 #include <openssl/rand.h>

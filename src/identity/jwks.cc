@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "identity/base64.h"
 #include "identity/flat_json.h"
-#include "identity/read_file.h"
+#include "base/read_file.h"
 
 #include <optional>
 

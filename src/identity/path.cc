@@ -1,7 +1,7 @@
 #include "identity/path.h"
 
 #include "base/text.h"
-#include "identity/characters.h"
+#include "base/characters.h"
 
 #include <algorithm>
 #include <array>

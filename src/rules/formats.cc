@@ -1,5 +1,6 @@
 #include "rules/formats.h"
 
+#include "base/characters.h"
 #include "base/duration.h"
 #include "base/text.h"
 #include "rules/path_template.h"
@@ -221,9 +222,9 @@ Parsed<Per> unknown_per(std::string_view text) {
 }  // namespace
 
 std::string lower_case(std::string_view text) {
-  std::string lower{text};
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
+  std::string result{text};
+  for (char& c : result) c = lower(c);
+  return result;
 }
 
 std::string upper_case(std::string_view text) {

@@ -1,5 +1,6 @@
 #include "rules/path_template.h"
 
+#include "base/characters.h"
 #include "base/text.h"
 #include "identity/path.h"
 
@@ -25,14 +26,10 @@ bool is_parameter_name(std::string_view name) noexcept {
          std::all_of(name.begin(), name.end(), is_name_character);
 }
 
-bool is_hex(char c) noexcept {
-  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 bool has_broken_escape(std::string_view segment) noexcept {
   for (std::size_t i = 0; i < segment.size(); ++i) {
     if (segment[i] != '%') continue;
-    if (i + 2 >= segment.size() || !is_hex(segment[i + 1]) || !is_hex(segment[i + 2])) return true;
+    if (!decode_percent(segment.substr(i))) return true;
   }
   return false;
 }

@@ -5,7 +5,7 @@
 #include "identity/fields.h"
 
 #include "fuzz.h"
-#include "identity/characters.h"
+#include "base/characters.h"
 
 #include <array>
 #include <optional>
@@ -19,7 +19,7 @@ using sluice::fuzz::expect;
 std::string decoded(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
-    if (const auto c = sluice::identity::decode_percent(text)) {
+    if (const auto c = sluice::decode_percent(text)) {
       plain += *c;
       text.remove_prefix(3);
     } else {

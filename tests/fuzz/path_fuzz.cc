@@ -4,7 +4,7 @@
 #include "identity/path.h"
 
 #include "fuzz.h"
-#include "identity/characters.h"
+#include "base/characters.h"
 #include "identity/host.h"
 
 #include <array>
@@ -26,9 +26,9 @@ void check_characters(std::string_view path) {
     expect(byte > ' ' && byte < 0x7f && path[i] != '\\' && path[i] != '?' && path[i] != '#',
            "a path is printable");
     if (path[i] != '%') continue;
-    const auto decoded = sluice::identity::decode_percent(path.substr(i));
+    const auto decoded = sluice::decode_percent(path.substr(i));
     expect(decoded.has_value() && *decoded != '\0', "what is encoded can be decoded");
-    expect(!sluice::identity::is_letter(*decoded) && *decoded != '.', "nothing plain is encoded");
+    expect(!sluice::is_letter(*decoded) && *decoded != '.', "nothing plain is encoded");
     expect(!(path[i + 1] >= 'a') && !(path[i + 2] >= 'a'), "digits are in upper case");
   }
 }

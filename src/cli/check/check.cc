@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "cli/rule_text.h"
 #include "cli/terminal.h"
-#include "identity/read_file.h"
+#include "base/read_file.h"
 #include <sluice/core/compiled_limit.h>
 #include <sluice/core/limit_text.h>
 
@@ -124,7 +124,7 @@ ExitCode check(const CheckOptions& options) {
                                       : app::configuration_reference());
     return output.finish(kCommand, ExitCode::ok);
   }
-  const Parsed<std::string> text = identity::read_file(options.file, kFileBytesMax);
+  const Parsed<std::string> text = sluice::read_file(options.file, kFileBytesMax);
   if (!text) {
     complain(kCommand, text.error().text());
     return ExitCode::failure;

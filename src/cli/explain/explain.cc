@@ -1,16 +1,15 @@
 #include "cli/explain/explain.h"
 
 #include "app/configuration.h"
+#include "app/offline_engine.h"
 #include "base/duration.h"
+#include "base/read_file.h"
 #include "base/text.h"
+#include "cli/decision_json.h"
 #include "cli/rule_text.h"
 #include "cli/terminal.h"
-#include "engine/worker.h"
 #include "identity/host.h"
 #include "identity/path.h"
-#include "identity/read_file.h"
-#include "store/local/local_authority.h"
-#include "store/local/local_store.h"
 #include <sluice/clock.h>
 
 #include <fmt/format.h>
@@ -80,33 +79,6 @@ Parsed<Request> parse_request(const ExplainOptions& options) {
   }
   request.ip = *ip;
   return request;
-}
-
-// The parts that a server would have, on a table of their own.
-struct Engine {
-  std::unique_ptr<store::LocalStore> table;
-  std::unique_ptr<store::LocalAuthority> local;
-  std::shared_ptr<const engine::Snapshot> snapshot;
-  std::shared_ptr<const identity::Identifier> identifier;
-  std::unique_ptr<engine::Worker> worker;
-};
-
-Parsed<Engine> build(const app::Configuration& configuration, Now now) {
-  Engine engine;
-  auto table = store::LocalStore::open({.mapping = {.memory = store::Mapping::kMemoryMin}}, now);
-  if (!table) return tl::unexpected(std::move(table.error()));
-  engine.table = *std::move(table);
-  engine.local = std::make_unique<store::LocalAuthority>(*engine.table, 1);
-  auto identifier = app::load_clients(configuration.clients);
-  if (!identifier) return tl::unexpected(std::move(identifier.error()));
-  engine.identifier = *std::move(identifier);
-  auto snapshot = engine::Snapshot::make(configuration.rules, *engine.local, now);
-  if (!snapshot) return tl::unexpected(std::move(snapshot.error()));
-  engine.snapshot = *std::move(snapshot);
-  engine.worker = std::make_unique<engine::Worker>(*engine.local, *engine.local);
-  engine.worker->use(engine.snapshot);
-  engine.worker->use(engine.identifier, configuration.clients.require);
-  return engine;
 }
 
 // One rule's part in the decision.
@@ -224,12 +196,7 @@ void tell(const Request& request, const Story& story, const engine::Op& op, Outp
 // ---- for programs -----------------------------------------------------------------------------
 
 std::string json_of(const Decision& decision) {
-  return fmt::format(R"({{"allowed":{},"limit":{},"remaining":{},"reset_after_ns":{},)"
-                     R"("retry_after_ns":{},"delay_ns":{}}})",
-                     decision.allowed(), decision.limit, decision.remaining,
-                     decision.reset_after.count(),
-                     decision.retry_after ? std::to_string(decision.retry_after->count()) : "null",
-                     decision.delay.count());
+  return fmt::format(R"({{"allowed":{},{}}})", decision.allowed(), decision_members(decision));
 }
 
 std::string json_of(const RuleStory& story) {
@@ -273,7 +240,8 @@ void tell_json(const Request& request, const Story& story, const engine::Op& op,
 // ---- the story --------------------------------------------------------------------------------
 
 // What the worker went through, told again slowly.
-Story story_of(const Engine& engine, const Request& request, const engine::Op& op, Now now,
+Story story_of(const app::OfflineEngine& engine, const identity::Identifier& identifier,
+               const Request& request, const engine::Op& op, Now now,
                identity::IdentifierScratch& scratch) {
   Story story;
   const RequestView view = request.view();
@@ -284,11 +252,11 @@ Story story_of(const Engine& engine, const Request& request, const engine::Op& o
                            : fmt::format("cannot be told: {}", to_string(target.fault));
   story.query = target.query;
   story.host = identity::normalise_host(view.host, host).value_or("");
-  story.client = engine.identifier->identify(view, now, scratch);
+  story.client = identifier.identify(view, now, scratch);
   story.address = story.client.address.text();
   if (!target.ok()) return story;
 
-  const rules::RuleSet& rules = engine.snapshot->rules();
+  const rules::RuleSet& rules = engine.snapshot().rules();
   const rules::Asked asked{.request = view,
                            .domain = view.domain.empty() ? "default" : view.domain,
                            .host = story.host,
@@ -302,7 +270,7 @@ Story story_of(const Engine& engine, const Request& request, const engine::Op& o
     for (const rules::Matched& one : matches->span()) won[one.rule] = true;
   }
   for (rules::RuleNumber number = 0; number < rules.rules().size(); ++number) {
-    const rules::Rule& rule = engine.snapshot->rules().rules()[number];
+    const rules::Rule& rule = engine.snapshot().rules().rules()[number];
     RuleStory& one = story.rules.emplace_back(
         RuleStory{.rule = &rule, .mismatch = rules.mismatch(number, asked), .limits = {}});
     one.lost = one.mismatch.empty() && !won[number];
@@ -321,7 +289,7 @@ ExitCode explain(const ExplainOptions& options) {
     complain(kCommand, request.error().text());
     return ExitCode::usage;
   }
-  const Parsed<std::string> text = identity::read_file(options.config, kFileBytesMax);
+  const Parsed<std::string> text = sluice::read_file(options.config, kFileBytesMax);
   if (!text) {
     complain(kCommand, text.error().text());
     return ExitCode::failure;
@@ -335,19 +303,26 @@ ExitCode explain(const ExplainOptions& options) {
   }
   const SystemClock clock;
   const Now now = clock.now();
-  Parsed<Engine> engine = build(configuration, now);
+  auto identifier = app::load_clients(configuration.clients);
+  if (!identifier) {
+    complain(kCommand, identifier.error().text());
+    return ExitCode::failure;
+  }
+  auto engine = app::OfflineEngine::start(configuration, store::Mapping::kMemoryMin, now);
   if (!engine) {
     complain(kCommand, engine.error().text());
     return ExitCode::failure;
   }
+  engine::Worker& worker = (*engine)->worker();
+  worker.use(*identifier, configuration.clients.require);
 
   auto op = std::make_unique<engine::Op>();
   for (std::uint32_t i = 0; i < options.repeat; ++i) {
-    (void)engine->worker->decide(*op, request->view(), now);
-    if (i + 1 < options.repeat) engine->worker->settle(*op, nullptr, now);
+    (void)worker.decide(*op, request->view(), now);
+    if (i + 1 < options.repeat) worker.settle(*op, nullptr, now);
   }
   identity::IdentifierScratch scratch;
-  const Story story = story_of(*engine, *request, *op, now, scratch);
+  const Story story = story_of(**engine, **identifier, *request, *op, now, scratch);
   Output output;
   if (options.json) {
     tell_json(*request, story, *op, output);

@@ -3,6 +3,7 @@
 #include "base/duration.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
+#include "cli/decision_json.h"
 #include "cli/file.h"
 #include "cli/replay/comparison.h"
 #include "cli/replay/picture.h"
@@ -79,13 +80,7 @@ class OrderWatch {
 };
 
 std::string decision_json(const Decision& decision) {
-  const std::string retry =
-      decision.retry_after ? fmt::format("{}", decision.retry_after->count()) : "null";
-  return fmt::format(
-      "{{\"allowed\":{},\"limit\":{},\"remaining\":{},\"reset_after_ns\":{},\"retry_after_ns\":{},"
-      "\"delay_ns\":{}}}\n",
-      decision.allowed(), decision.limit, decision.remaining, decision.reset_after.count(), retry,
-      decision.delay.count());
+  return fmt::format("{{\"allowed\":{},{}}}\n", decision.allowed(), decision_members(decision));
 }
 
 // The exercise brings its own rate, and means the log.

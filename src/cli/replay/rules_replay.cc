@@ -1,14 +1,13 @@
 #include "cli/replay/rules_replay.h"
 
 #include "app/configuration.h"
+#include "app/offline_engine.h"
 #include "base/line_reader.h"
+#include "base/read_file.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
+#include "cli/decision_json.h"
 #include "cli/terminal.h"
-#include "engine/worker.h"
-#include "identity/read_file.h"
-#include "store/local/local_authority.h"
-#include "store/local/local_store.h"
 
 #include <fmt/format.h>
 
@@ -55,7 +54,9 @@ class Run {
   Verdict decide(const LoggedRequest& logged, Now now);
 
   [[nodiscard]] const Sum& sum() const noexcept { return sum_; }
-  [[nodiscard]] const rules::RuleList& rules() const noexcept { return configuration_.rules; }
+  [[nodiscard]] const rules::RuleList& rules() const noexcept {
+    return engine_->configuration().rules;
+  }
   [[nodiscard]] RuleSum sum_of(const rules::Rule& rule) const {
     const auto found = by_rule_.find(rule.name);
     return found == by_rule_.end() ? RuleSum{} : found->second;
@@ -74,10 +75,7 @@ class Run {
   void settle(engine::Op& op, std::uint16_t status, Now now);
   void count(const engine::Op& op);
 
-  app::Configuration configuration_;
-  std::unique_ptr<store::LocalStore> table_;
-  std::unique_ptr<store::LocalAuthority> local_;
-  std::unique_ptr<engine::Worker> worker_;
+  std::unique_ptr<app::OfflineEngine> engine_;
   std::vector<std::unique_ptr<engine::Op>> spare_;
   std::priority_queue<UnderWay, std::vector<UnderWay>, std::greater<>> under_way_;
   Sum sum_;
@@ -85,29 +83,24 @@ class Run {
 };
 
 Parsed<std::unique_ptr<Run>> Run::start(const std::string& file, Now now) {
-  const Parsed<std::string> text = identity::read_file(file, kFileBytesMax);
+  const Parsed<std::string> text = sluice::read_file(file, kFileBytesMax);
   if (!text) return tl::unexpected(text.error());
-  auto run = std::make_unique<Run>();
   config::Diagnostics diagnostics;
-  run->configuration_ = app::read_configuration(*text, file, diagnostics);
+  app::Configuration configuration = app::read_configuration(*text, file, diagnostics);
   if (!diagnostics.ok()) {
     return mistake(fmt::format("{} has mistakes\n{}", file, diagnostics.text()),
                    "'sluice check' says the same");
   }
-  auto table = store::LocalStore::open({.mapping = {.memory = kTableBytes}}, now);
-  if (!table) return tl::unexpected(std::move(table.error()));
-  run->table_ = *std::move(table);
-  run->local_ = std::make_unique<store::LocalAuthority>(*run->table_, 1);
-  auto snapshot = engine::Snapshot::make(run->configuration_.rules, *run->local_, now);
-  if (!snapshot) return tl::unexpected(std::move(snapshot.error()));
-  run->worker_ = std::make_unique<engine::Worker>(*run->local_, *run->local_);
-  run->worker_->use(*std::move(snapshot));
+  auto engine = app::OfflineEngine::start(std::move(configuration), kTableBytes, now);
+  if (!engine) return tl::unexpected(std::move(engine.error()));
+  auto run = std::make_unique<Run>();
+  run->engine_ = *std::move(engine);
   return run;
 }
 
 void Run::settle(engine::Op& op, std::uint16_t status, Now now) {
   const engine::ResponseView response{.status = status, .grpc_status = {}, .headers = {}};
-  worker_->settle(op, status != 0 ? &response : nullptr, now);
+  engine_->worker().settle(op, status != 0 ? &response : nullptr, now);
 }
 
 void Run::settle_until(MonoTime now) {
@@ -169,7 +162,7 @@ Run::Verdict Run::decide(const LoggedRequest& logged, Now now) {
   if (spare_.empty()) spare_.push_back(std::make_unique<engine::Op>());
   std::unique_ptr<engine::Op> op = std::move(spare_.back());
   spare_.pop_back();
-  (void)worker_->decide(*op, request, client, now);
+  (void)engine_->worker().decide(*op, request, client, now);
   count(*op);
   const Verdict verdict{.passes = op->action == engine::Action::pass,
                         .reason = engine::to_string(op->reason),
@@ -188,16 +181,12 @@ Run::Verdict Run::decide(const LoggedRequest& logged, Now now) {
 // ---- telling ----------------------------------------------------------------------------------
 
 std::string verdict_json(const LoggedRequest& logged, const Run::Verdict& verdict) {
-  const Decision& decision = verdict.decision;
-  return fmt::format(R"({{"time":{},"allowed":{},"reason":{},"rule":{},"limit":{},"remaining":{},)"
-                     R"("reset_after_ns":{},"retry_after_ns":{},"delay_ns":{}}})"
+  return fmt::format(R"({{"time":{},"allowed":{},"reason":{},"rule":{},{}}})"
                      "\n",
                      json_string(format_rfc3339(logged.at)), verdict.passes,
                      json_string(verdict.reason),
-                     verdict.rule.empty() ? "null" : json_string(verdict.rule), decision.limit,
-                     decision.remaining, decision.reset_after.count(),
-                     decision.retry_after ? std::to_string(decision.retry_after->count()) : "null",
-                     decision.delay.count());
+                     verdict.rule.empty() ? "null" : json_string(verdict.rule),
+                     decision_members(verdict.decision));
 }
 
 std::string summary(const Run& run, const Output& output) {

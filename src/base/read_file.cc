@@ -1,4 +1,4 @@
-#include "identity/read_file.h"
+#include "base/read_file.h"
 
 #include "base/text.h"
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-namespace sluice::identity {
+namespace sluice {
 namespace {
 
 struct Close {
@@ -42,4 +42,4 @@ Parsed<std::string> read_file(const std::string& path, std::size_t bytes_max) {
   return content;
 }
 
-}  // namespace sluice::identity
+}  // namespace sluice

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-namespace sluice::identity {
+namespace sluice {
 
 [[nodiscard]] constexpr bool is_space(char c) noexcept { return c == ' ' || c == '\t'; }
 
@@ -40,4 +40,4 @@ namespace sluice::identity {
   return static_cast<char>(high << 4U | low);
 }
 
-}  // namespace sluice::identity
+}  // namespace sluice

@@ -1,4 +1,4 @@
-// A file of keys, as a whole. For the control road: it blocks and allocates.
+// A file that a person named, as a whole. For the control road: it blocks and allocates.
 #pragma once
 
 #include <sluice/diagnostic.h>
@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <string>
 
-namespace sluice::identity {
+namespace sluice {
 
 [[nodiscard]] Parsed<std::string> read_file(const std::string& path, std::size_t bytes_max);
 
-}  // namespace sluice::identity
+}  // namespace sluice
