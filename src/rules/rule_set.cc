@@ -1,5 +1,6 @@
 #include "rules/rule_set.h"
 
+#include "base/characters.h"
 #include "identity/fields.h"
 
 #include <algorithm>
@@ -10,6 +11,9 @@
 
 namespace sluice::rules {
 namespace {
+
+// Names of this length and more are compared, not indexed: a bit for each length fits a word.
+constexpr std::size_t kIndexedNameMax = 64;
 
 // A longer value of a query field that has to be decoded counts as absent.
 constexpr std::size_t kFieldBytesMax = 1024;
@@ -64,7 +68,8 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
     if (group == groups.end()) groups.push_back(rule.group);
     for (const NamedMatch& header : rule.match.headers) {
       header_names_.insert(index_key(Asks::header, header.name));
-      if (header.name.size() < 64) header_lengths_ |= std::uint64_t{1} << header.name.size();
+      if (header.name.size() < kIndexedNameMax)
+        header_lengths_ |= std::uint64_t{1} << header.name.size();
     }
     for (const IpRange& range : rule.match.addresses) {
       (range.first.is_v4 ? v4_lengths : v6_lengths)
@@ -131,6 +136,7 @@ RuleIndex::Conditions RuleSet::conditions_of(const Rule& rule, const Compiled& c
 
   const auto named = [&](Asks kind, const std::vector<NamedMatch>& all) {
     for (const NamedMatch& one : all) {
+      if (one.name.size() >= kIndexedNameMax) continue;  // looked for by no request
       const bool exact = one.value.kind == TextMatch::Kind::exact;
       conditions.push_back(
           {.kind = kind,
@@ -138,7 +144,7 @@ RuleIndex::Conditions RuleSet::conditions_of(const Rule& rule, const Compiled& c
            .locations = {}});
     }
   };
-  named(Asks::header, match.headers);  // the parser keeps their names below 64 characters
+  named(Asks::header, match.headers);
   named(Asks::descriptor, match.descriptor);
 
   const auto listed = [&](Asks kind, const auto& all, auto&& key_of) {
@@ -320,14 +326,11 @@ void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noe
 // Header names come in any case, the index has them in lower case.
 template <class Visit>
 void RuleSet::look_into_header(const HeaderView& header, Visit&& visit) const noexcept {
-  std::array<char, 64> lower;
+  std::array<char, kIndexedNameMax> lower_name;
   const std::size_t size = header.name.size();
-  if (size >= lower.size() || (header_lengths_ >> size & 1U) == 0) return;
-  const auto as_lower = [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  };
-  std::ranges::transform(header.name, lower.begin(), as_lower);
-  const std::string_view name{lower.data(), size};
+  if (size >= lower_name.size() || (header_lengths_ >> size & 1U) == 0) return;
+  std::ranges::transform(header.name, lower_name.begin(), lower);
+  const std::string_view name{lower_name.data(), size};
   const IndexKey named = index_key(Asks::header, name);
   if (!header_names_.contains(named)) return;
   visit(index_.under(named));

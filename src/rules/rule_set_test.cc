@@ -169,6 +169,17 @@ TEST(RuleSet, AsksForAllItNames) {
   EXPECT_THAT(matching(set, {.method = "POST", .path = "/"}), IsEmpty());
 }
 
+// Longer than what the index takes: then it is found by something else, or by looking at it.
+TEST(RuleSet, AsksForHeadersWithLongNames) {
+  for (const std::size_t length : {63U, 64U, 65U, 200U}) {
+    const std::string name(length, 'x');
+    const RuleSet set{
+        {.rules = {rule("it", {.headers = {named(name, TextMatch::Kind::present)}})}}};
+    EXPECT_THAT(matching(set, {.headers = {{name, "1"}}}), ElementsAre("it")) << length;
+    EXPECT_THAT(matching(set, {}), IsEmpty()) << length;
+  }
+}
+
 TEST(RuleSet, HasRulesThatAskForNothing) {
   const RuleSet set{{.rules = {rule("all", {}), rule("login", {.paths = {"/login"}})}}};
   EXPECT_THAT(matching(set, {}), ElementsAre("all"));
