@@ -94,10 +94,13 @@ Place Node::place() const { return source == nullptr ? Place{} : source->place(o
 std::optional<Document> parse_document(std::string_view text, std::string_view file,
                                        Diagnostics& diagnostics, const DocumentOptions& options) {
   if (text.size() > options.bytes_max) {
-    diagnostics.add({.place = {.file = std::string{file}},
-                     .message = fmt::format("the file has {} bytes, more than {}", text.size(),
-                                            options.bytes_max),
-                     .remedy = "split it"});
+    Mistake
+        too_long;  // field by field: GCC 12 takes the aggregate's unnamed texts for uninitialised
+    too_long.place.file = file;
+    too_long.message =
+        fmt::format("the file has {} bytes, more than {}", text.size(), options.bytes_max);
+    too_long.remedy = "split it";
+    diagnostics.add(std::move(too_long));
     return std::nullopt;
   }
   auto source = std::make_shared<const Source>(file, text);
