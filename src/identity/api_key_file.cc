@@ -1,9 +1,9 @@
 #include "identity/api_key_file.h"
 
+#include "base/read_file.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "identity/flat_json.h"
-#include "base/read_file.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "identity/api_keys.h"
 
+#include "base/characters.h"
 #include "base/text.h"
 #include "identity/base64.h"
-#include "base/characters.h"
 #include "identity/fields.h"
 #include "identity/headers.h"
 
