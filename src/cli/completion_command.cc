@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,13 +34,25 @@ std::vector<Values> known_values() {
           {"--align", "epoch calendar first_request"}};
 }
 
+// Everything that may be typed behind a command: its own commands, and all options.
+std::vector<std::string> words_behind(const CLI::App& command) {
+  std::vector<std::string> words = option_names(command);
+  for (const CLI::App* below : commands_of(command)) {
+    words.push_back(below->get_name());
+    for (const std::string& option : option_names(*below)) {
+      if (std::ranges::find(words, option) == words.end()) words.push_back(option);
+    }
+  }
+  return words;
+}
+
 std::string bash_script(const CLI::App& program) {
   std::string commands;
   std::string cases;
   for (const CLI::App* command : commands_of(program)) {
     commands += fmt::format("{} ", command->get_name());
-    cases += fmt::format("    {}) words=\"{}\" ;;\n", command->get_name(),
-                         fmt::join(option_names(*command), " "));
+    cases += fmt::format("          {}) words=\"{}\" ;;\n", command->get_name(),
+                         fmt::join(words_behind(*command), " "));
   }
   std::string values;
   for (const Values& known : known_values()) {
@@ -52,7 +65,7 @@ std::string bash_script(const CLI::App& program) {
 {values}    *)
       if ((COMP_CWORD == 1)); then
         words="{commands}{options}"
-      elif [[ $current == -* ]]; then
+      elif [[ $current == -* ]] || ((COMP_CWORD == 2)); then
         case ${{COMP_WORDS[1]}} in
 {cases}        esac
       fi
@@ -71,27 +84,40 @@ std::string zsh_script(const CLI::App& program) {
   return "#compdef sluice\nautoload -U +X bashcompinit && bashcompinit\n" + bash_script(program);
 }
 
+std::string fish_quoted(std::string_view text) {
+  std::string safe = "'";
+  for (const char c : text) safe += c == '\'' ? std::string{"\\'"} : std::string{c};
+  return safe + "'";
+}
+
+std::string fish_options(const CLI::App& command, std::string_view behind) {
+  std::string script;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      std::string values;
+      for (const Values& known : known_values()) {
+        if (known.options.ends_with("--" + name))
+          values = fmt::format(" -x -a {}", fish_quoted(known.words));
+      }
+      script += fmt::format("{} -l {}{} -d {}\n", behind, name, values,
+                            fish_quoted(option->get_description()));
+    }
+  }
+  return script;
+}
+
 std::string fish_script(const CLI::App& program) {
-  const auto quote = [](std::string_view text) {
-    std::string safe = "'";
-    for (const char c : text) safe += c == '\'' ? std::string{"\\'"} : std::string{c};
-    return safe + "'";
-  };
   std::string script;
   for (const CLI::App* command : commands_of(program)) {
     script += fmt::format("complete -c sluice -n __fish_use_subcommand -a {} -d {}\n",
-                          command->get_name(), quote(command->get_description()));
-    for (const CLI::Option* option : command->get_options()) {
-      for (const std::string& name : option->get_lnames()) {
-        std::string values;
-        for (const Values& known : known_values()) {
-          if (known.options.ends_with("--" + name))
-            values = fmt::format(" -x -a {}", quote(known.words));
-        }
-        script +=
-            fmt::format("complete -c sluice -n '__fish_seen_subcommand_from {}' -l {}{} -d {}\n",
-                        command->get_name(), name, values, quote(option->get_description()));
-      }
+                          command->get_name(), fish_quoted(command->get_description()));
+    const std::string behind =
+        fmt::format("complete -c sluice -n '__fish_seen_subcommand_from {}'", command->get_name());
+    script += fish_options(*command, behind);
+    for (const CLI::App* below : commands_of(*command)) {
+      script += fmt::format("{} -a {} -d {}\n", behind, below->get_name(),
+                            fish_quoted(below->get_description()));
+      script += fish_options(*below, behind);
     }
   }
   return script;

@@ -1,10 +1,10 @@
 #include "cli/check/check.h"
 
 #include "app/configuration.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "cli/rule_text.h"
 #include "cli/terminal.h"
-#include "base/read_file.h"
 #include <sluice/core/compiled_limit.h>
 #include <sluice/core/limit_text.h>
 
@@ -103,15 +103,16 @@ ExitCode report(const app::Configuration& configuration, const config::Diagnosti
   return output.finish(kCommand, ExitCode::ok);
 }
 
-ExitCode report_mistakes(const config::Diagnostics& diagnostics, const CheckOptions& options) {
+ExitCode report_mistakes(const config::Diagnostics& diagnostics, const CheckOptions& options,
+                         std::string_view addition = {}) {
   if (options.json) {
     Output output;
     output.write(diagnostics.json() + "\n");
     return output.finish(kCommand, ExitCode::negative);
   }
   fmt::print(stderr, "{}", diagnostics.text());
-  complain(kCommand, fmt::format("{}: {} {}", options.file, diagnostics.errors(),
-                                 diagnostics.errors() == 1 ? "mistake" : "mistakes"));
+  complain(kCommand, fmt::format("{}: {} {}{}", options.file, diagnostics.errors(),
+                                 diagnostics.errors() == 1 ? "mistake" : "mistakes", addition));
   return ExitCode::negative;
 }
 
@@ -133,14 +134,11 @@ ExitCode check(const CheckOptions& options) {
   const app::Configuration configuration =
       app::read_configuration(*text, options.file, diagnostics);
   if (!diagnostics.ok()) return report_mistakes(diagnostics, options);
-  if (!diagnostics.empty() && !options.json) fmt::print(stderr, "{}", diagnostics.text());
-  if (!options.offline) {
-    const auto identifier = app::load_clients(configuration.clients);
-    if (!identifier) {
-      complain(kCommand, identifier.error().text() + " (--offline does not look)");
-      return ExitCode::negative;
-    }
+  if (!options.offline && app::load_clients(configuration.clients, diagnostics) == nullptr) {
+    return report_mistakes(diagnostics, options,
+                           " in the files that it names (--offline does not look at those)");
   }
+  if (!diagnostics.empty() && !options.json) fmt::print(stderr, "{}", diagnostics.text());
   return report(configuration, diagnostics, options);
 }
 
