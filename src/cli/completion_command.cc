@@ -3,6 +3,7 @@
 // The scripts are made from the command line's own description, so they cannot miss an option.
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/init/recipes.h"
 #include "cli/terminal.h"
 
 #include <CLI/CLI.hpp>
@@ -34,25 +35,40 @@ std::vector<Values> known_values() {
           {"--align", "epoch calendar first_request"}};
 }
 
-// Everything that may be typed behind a command: its own commands, and all options.
+// Words that may follow a command; empty where anything may, as the name of a file.
 std::vector<std::string> words_behind(const CLI::App& command) {
-  std::vector<std::string> words = option_names(command);
-  for (const CLI::App* below : commands_of(command)) {
-    words.push_back(below->get_name());
-    for (const std::string& option : option_names(*below)) {
-      if (std::ranges::find(words, option) == words.end()) words.push_back(option);
-    }
+  std::vector<std::string> words;
+  for (const CLI::App* below : commands_of(command)) words.push_back(below->get_name());
+  if (command.get_name() == "completion") words = {"bash", "zsh", "fish"};
+  if (command.get_name() == "init") {
+    for (const Recipe& recipe : recipes()) words.emplace_back(recipe.name);
   }
   return words;
 }
 
+// Those of its own commands included: which of them was typed, the script does not look at.
+std::vector<std::string> all_options(const CLI::App& command) {
+  std::vector<std::string> options = option_names(command);
+  for (const CLI::App* below : commands_of(command)) {
+    for (const std::string& option : option_names(*below)) {
+      if (std::ranges::find(options, option) == options.end()) options.push_back(option);
+    }
+  }
+  return options;
+}
+
 std::string bash_script(const CLI::App& program) {
   std::string commands;
-  std::string cases;
+  std::string options;
+  std::string words;
   for (const CLI::App* command : commands_of(program)) {
     commands += fmt::format("{} ", command->get_name());
-    cases += fmt::format("          {}) words=\"{}\" ;;\n", command->get_name(),
-                         fmt::join(words_behind(*command), " "));
+    options += fmt::format("          {}) words=\"{}\" ;;\n", command->get_name(),
+                           fmt::join(all_options(*command), " "));
+    if (const auto behind = words_behind(*command); !behind.empty()) {
+      words += fmt::format("          {}) words=\"{}\" ;;\n", command->get_name(),
+                           fmt::join(behind, " "));
+    }
   }
   std::string values;
   for (const Values& known : known_values()) {
@@ -64,10 +80,13 @@ std::string bash_script(const CLI::App& program) {
   case $previous in
 {values}    *)
       if ((COMP_CWORD == 1)); then
-        words="{commands}{options}"
-      elif [[ $current == -* ]] || ((COMP_CWORD == 2)); then
+        words="{commands}{program_options}"
+      elif [[ $current == -* ]]; then
         case ${{COMP_WORDS[1]}} in
-{cases}        esac
+{options}        esac
+      elif ((COMP_CWORD == 2)); then
+        case ${{COMP_WORDS[1]}} in
+{words}        esac
       fi
       ;;
   esac
@@ -76,8 +95,8 @@ std::string bash_script(const CLI::App& program) {
 complete -o default -F _sluice sluice
 )",
                      fmt::arg("values", values), fmt::arg("commands", commands),
-                     fmt::arg("options", fmt::join(option_names(program), " ")),
-                     fmt::arg("cases", cases));
+                     fmt::arg("program_options", fmt::join(option_names(program), " ")),
+                     fmt::arg("options", options), fmt::arg("words", words));
 }
 
 std::string zsh_script(const CLI::App& program) {
@@ -114,11 +133,10 @@ std::string fish_script(const CLI::App& program) {
     const std::string behind =
         fmt::format("complete -c sluice -n '__fish_seen_subcommand_from {}'", command->get_name());
     script += fish_options(*command, behind);
-    for (const CLI::App* below : commands_of(*command)) {
-      script += fmt::format("{} -a {} -d {}\n", behind, below->get_name(),
-                            fish_quoted(below->get_description()));
-      script += fish_options(*below, behind);
+    if (const auto words = words_behind(*command); !words.empty()) {
+      script += fmt::format("{} -a '{}'\n", behind, fmt::join(words, " "));
     }
+    for (const CLI::App* below : commands_of(*command)) script += fish_options(*below, behind);
   }
   return script;
 }

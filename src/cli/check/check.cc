@@ -1,5 +1,6 @@
 #include "cli/check/check.h"
 
+#include "app/api_key_grammar.h"
 #include "app/configuration.h"
 #include "base/read_file.h"
 #include "base/text.h"
@@ -119,10 +120,11 @@ ExitCode report_mistakes(const config::Diagnostics& diagnostics, const CheckOpti
 }  // namespace
 
 ExitCode check(const CheckOptions& options) {
-  if (options.print_schema || options.print_reference) {
+  if (options.print_schema || options.print_keys_schema || options.print_reference) {
     Output output;
-    output.write(options.print_schema ? app::configuration_schema() + "\n"
-                                      : app::configuration_reference());
+    output.write(options.print_schema        ? app::configuration_schema() + "\n"
+                 : options.print_keys_schema ? app::key_file_schema() + "\n"
+                                             : app::configuration_reference());
     return output.finish(kCommand, ExitCode::ok);
   }
   const Parsed<std::string> text = sluice::read_file(options.file, kFileBytesMax);
