@@ -77,13 +77,14 @@ Parsed<ApiKeyRecord> record_of(const NewKeyOptions& options, WallTime now) {
                       .attributes = {},
                       .expires = {}};
   if (record.name.empty()) return mistake("--name is empty", "give the key a name");
+  if (options.file && options.file->empty()) return mistake("--file is empty", "name a file");
   for (const std::string& attribute : options.attributes) {
     if (Parsed<void> added = add_attribute(attribute, record); !added) {
       return tl::unexpected(std::move(added.error()));
     }
   }
-  if (!options.expires.empty()) {
-    const Parsed<WallTime> expires = parse_expires(options.expires, now);
+  if (options.expires) {
+    const Parsed<WallTime> expires = parse_expires(*options.expires, now);
     if (!expires) return tl::unexpected(expires.error());
     record.expires = *expires;
   }
@@ -130,13 +131,13 @@ void tell(const std::string& key, const ApiKeyRecord& record, const NewKeyOption
           Output& output) {
   output.write(fmt::format("{}{}{}\n", output.style(kBold), key, output.style(kPlain)));
   output.write("This key is shown only now; what is kept of it is its hash.\n\n");
-  if (options.file.empty()) {
+  if (!options.file) {
     output.write(
         fmt::format("Below 'keys:' in the file of keys:\n\n{}", app::key_file_item(record, 2)));
     return;
   }
-  output.write(fmt::format("{} has it as {}. Next:\n  sluice keys list --file {}\n", options.file,
-                           sluice::quoted(record.name), options.file));
+  output.write(fmt::format("{} has it as {}. Next:\n  sluice keys list --file {}\n", *options.file,
+                           sluice::quoted(record.name), *options.file));
 }
 
 // ---- list -------------------------------------------------------------------------------------
@@ -169,8 +170,8 @@ ExitCode new_key(const NewKeyOptions& options) {
   }
   const std::string key = identity::new_api_key();
   record->hash = identity::hash_api_key(key, secret);
-  if (!options.file.empty()) {
-    const Parsed<void> added = add_to_file(options.file, *record);
+  if (options.file) {
+    const Parsed<void> added = add_to_file(*options.file, *record);
     if (!added) return fail(kNew, added.error(), ExitCode::failure);
   }
   Output output;

@@ -3,6 +3,7 @@
 
 #include "cli/exit_code.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,8 @@ struct NewKeyOptions {
   std::string tenant;
   std::string tier;
   std::vector<std::string> attributes;  // "name=value"
-  std::string expires;                  // RFC 3339, or how long from now
-  std::string file;                     // to add it to; empty: only print it
+  std::optional<std::string> expires;   // RFC 3339, or how long from now
+  std::optional<std::string> file;      // to add it to; none: only print it
   std::string secret_file;              // hash it under this secret
   bool json = false;
 };
