@@ -23,6 +23,9 @@ class LateStore final : public store::Store {
   Parsed<store::LimitNumber> use(const Limit& limit, Now now) override {
     return truth_.use(limit, now);
   }
+  Parsed<store::LimitNumber> use_for_request(const Limit& limit, Now now) override {
+    return truth_.use_for_request(limit, now);
+  }
   void stop_using(store::LimitNumber number) noexcept override { truth_.stop_using(number); }
   DigestSecret secret() const noexcept override { return truth_.secret(); }
 

@@ -23,7 +23,7 @@
 namespace sluice::engine {
 
 enum class Action : std::uint8_t {
-  pass,
+  pass,    // after op.decision.delay, if there is one: then call released() or abandon()
   reject,  // with `status`
   drop,    // close without an answer
 };
@@ -33,7 +33,10 @@ enum class Reason : std::uint8_t {
   unmatched,        // no rule concerns it, and then requests pass
   limited,          // a limit is reached
   never,            // it costs more than a limit ever has
+  queue_full,       // a limit is reached, and as many as may wait are waiting
   blocked,          // a limit was reached before, and that costs some time
+  allow_listed,     // somebody who is not counted
+  deny_listed,      // somebody who does not pass
   missing_value,    // a rule wants a value that is not there
   unauthenticated,  // nobody knows who is asking, and that is required
   no_rule,          // no rule concerns it, and then requests are rejected
@@ -49,6 +52,13 @@ struct LimitOutcome {
   const rules::RuleLimit* limit = nullptr;
   Decision decision;
   bool shadow = false;  // it only tells
+};
+
+// A worker's hold on its rules, counted without atomic operations: all that share it are of one
+// thread.
+struct SnapshotPin {
+  std::shared_ptr<const Snapshot> snapshot;
+  std::uint32_t ops = 0;
 };
 
 class Op {
@@ -81,27 +91,40 @@ class Op {
 
   enum class Stage : std::uint8_t { idle, waiting, decided };
 
+  // Who is asking, for the book of blocks: the request is gone when that is written.
+  struct Label {
+    std::uint16_t first = 0;
+    std::uint16_t size = 0;
+  };
   // What was asked of the store, and for whom.
   struct Asked {
     const Plan* plan = nullptr;
     const PlannedLimit* limit = nullptr;
     std::uint64_t key = 0;  // of the rule, before its limits are told apart
+    Label label;            // of rules that block
   };
-  // A charge that somebody may want back.
+  // What is to be done about a charge when the request is over.
+  enum class Fate : std::uint8_t {
+    stays,      // unless the response does not count
+    in_flight,  // a lease, to be returned
+    promised,   // it is made then, if the response counts
+  };
   struct Held {
     store::Check check;
     store::Charge charge;
-    const rules::Rule* rule = nullptr;
+    const Plan* plan = nullptr;
     store::Store* by = nullptr;  // who charged it
-    bool in_flight = false;      // a lease, to be returned at the end
+    Fate fate = Fate::stays;
   };
 
   static constexpr std::size_t kMost = store::kCallChecksMax;
+  static constexpr std::size_t kLabelBytes = 512;  // of all labels of a request
 
   Stage stage_ = Stage::idle;
   Now asked_at_;
-  std::shared_ptr<const Snapshot> snapshot_;
+  SnapshotPin* pin_ = nullptr;
   class Worker* worker_ = nullptr;
+  const Plan* queued_ = nullptr;  // by this rule, until it is released
   store::Call call_;
   std::array<Asked, kMost> asked_;
   std::array<store::Check, kMost> shadow_checks_;
@@ -111,6 +134,8 @@ class Op {
   std::size_t outcome_count_ = 0;
   std::array<Held, kMost> held_;
   std::size_t held_count_ = 0;
+  std::array<char, kLabelBytes> labels_;
+  std::size_t label_bytes_ = 0;
 };
 
 }  // namespace sluice::engine

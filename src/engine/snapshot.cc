@@ -13,55 +13,108 @@ KeyDigest& add(KeyDigest& digest, KeyPart part, std::string_view text) noexcept 
   return digest.add(static_cast<std::uint8_t>(part), text);
 }
 
+// A rule that begins anew when it is edited has other keys then: all its amounts are in them. So a
+// client that changes its tier keeps its counts, and one whose rule was edited does not.
+std::string edition_of(const rules::Rule& rule) {
+  std::string edition;
+  const auto add_all = [&](std::span<const rules::RuleLimit> limits) {
+    for (const rules::RuleLimit& limit : limits) {
+      edition += fmt::format("{}/{},", limit.limit.amount, limit.limit.burst.value_or(0));
+    }
+  };
+  add_all(rule.limits);
+  if (!rule.tiers) return edition;
+  for (const auto& [tier, limits] : rule.tiers->values) {
+    edition += tier + ":";
+    add_all(limits);
+  }
+  return edition;
+}
+
+constexpr std::string_view kClaim = "claim.";
+
+TierBy tier_by(std::string_view by) noexcept {
+  if (by == "client.tier") return TierBy::tier;
+  if (by == "client.tenant") return TierBy::tenant;
+  if (by == "client.country") return TierBy::country;
+  if (by == "client.asn") return TierBy::asn;
+  if (by == "client.authenticated") return TierBy::authenticated;
+  return TierBy::claim;
+}
+
+// Under `proportional` the table recalculates what another limit left behind. It cannot tell an
+// edited limit from another tier's, so rules with tiers keep what was used.
+OnChange change_of(const rules::Rule& rule) noexcept {
+  const auto brought = [](const rules::RuleLimit& limit) { return limit.from.has_value(); };
+  const bool varies = rule.tiers || std::ranges::any_of(rule.limits, brought);
+  return rule.on_change == OnChange::proportional && !varies ? OnChange::proportional
+                                                             : OnChange::keep;
+}
+
 }  // namespace
 
 std::span<const PlannedLimit> Plan::limits_for(std::string_view tier) const noexcept {
-  if (tiers.empty()) return limits;
   const auto found =
       std::ranges::find(tiers, tier, [](const auto& one) -> std::string_view { return one.first; });
   return found == tiers.end() ? std::span<const PlannedLimit>{limits} : found->second;
 }
 
-Snapshot::Snapshot(rules::RuleList list, store::Store& store)
-    : store_(store), rules_(std::move(list)) {}
+Snapshot::Snapshot(std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
+                   store::Store& store)
+    : store_(store), rules_(std::move(rules)), overrides_(std::move(overrides)) {}
 
 Snapshot::~Snapshot() {
   for (const store::LimitNumber number : used_) store_.stop_using(number);
 }
 
-Parsed<std::shared_ptr<const Snapshot>> Snapshot::make(rules::RuleList list, store::Store& store,
-                                                       Now now) {
-  const std::shared_ptr<Snapshot> snapshot{new Snapshot{std::move(list), store}};
+Parsed<std::shared_ptr<const Snapshot>> Snapshot::make(std::shared_ptr<const rules::RuleSet> rules,
+                                                       std::vector<Override> overrides,
+                                                       store::Store& store, Now now) {
+  const std::shared_ptr<Snapshot> snapshot{
+      new Snapshot{std::move(rules), std::move(overrides), store}};
   Parsed<void> planned = snapshot->plan_all(now);
+  if (planned) planned = snapshot->plan_overrides(now);
   if (!planned) return tl::unexpected(std::move(planned.error()));
   return snapshot;
 }
 
 Parsed<void> Snapshot::plan_all(Now now) {
-  const DigestSecret secret = store_.secret();
-  for (const rules::Rule& rule : rules_.rules()) {
-    KeyDigest prefix{secret};
-    add(add(prefix, KeyPart::domain, rule.domain), KeyPart::rule, rule.name);
-    Plan plan{.rule = &rule, .prefix = prefix};
-    if (rule.per.size() == 1) {
-      plan.hasher.emplace(prefix, static_cast<std::uint8_t>(rule.per[0].kind));
-    }
-    Parsed<std::vector<PlannedLimit>> limits = planned(rule, rule.limits, now);
-    if (!limits) return tl::unexpected(std::move(limits.error()));
-    plan.limits = *std::move(limits);
-    if (rule.tiers) {
-      for (const auto& [tier, written] : rule.tiers->values) {
-        Parsed<std::vector<PlannedLimit>> own = planned(rule, written, now);
-        if (!own) return tl::unexpected(std::move(own.error()));
-        plan.tiers.emplace_back(tier, *std::move(own));
-      }
-    }
-    Parsed<std::optional<PlannedBlock>> block = planned_block(rule, now);
-    if (!block) return tl::unexpected(std::move(block.error()));
-    plan.block = *block;
-    plans_.push_back(std::move(plan));
+  plans_.reserve(rules_->rules().size());
+  for (const rules::Rule& rule : rules_->rules()) {
+    Parsed<Plan> plan = planned(rule, now);
+    if (!plan) return tl::unexpected(std::move(plan.error()));
+    plans_.push_back(*std::move(plan));
   }
   return {};
+}
+
+Parsed<Plan> Snapshot::planned(const rules::Rule& rule, Now now) {
+  KeyDigest prefix{store_.secret()};
+  add(add(prefix, KeyPart::domain, rule.domain), KeyPart::rule, rule.name);
+  Plan plan{.rule = &rule, .change = change_of(rule), .prefix = prefix};
+  if (rule.per.size() == 1) {
+    plan.hasher.emplace(prefix, static_cast<std::uint8_t>(rule.per[0].kind));
+  }
+  Parsed<std::vector<PlannedLimit>> limits = planned(rule, rule.limits, now);
+  if (!limits) return tl::unexpected(std::move(limits.error()));
+  plan.limits = *std::move(limits);
+  if (rule.tiers) {
+    plan.tier_by = tier_by(rule.tiers->by);
+    if (plan.tier_by == TierBy::claim) plan.tier_claim = rule.tiers->by.substr(kClaim.size());
+    for (const auto& [tier, written] : rule.tiers->values) {
+      Parsed<std::vector<PlannedLimit>> own = planned(rule, written, now);
+      if (!own) return tl::unexpected(std::move(own.error()));
+      plan.tiers.emplace_back(tier, *std::move(own));
+    }
+  }
+  Parsed<std::optional<PlannedBlock>> block = planned_block(rule, now);
+  if (!block) return tl::unexpected(std::move(block.error()));
+  plan.block = *block;
+  if (rule.count && rule.count->header) plan.count_header.emplace(rule.count->header->value);
+  if (rule.over.kind == rules::Over::Kind::queue) {
+    plan.held = std::make_unique<std::atomic<std::uint32_t>>(0);
+  }
+  return plan;
 }
 
 Parsed<std::vector<PlannedLimit>> Snapshot::planned(const rules::Rule& rule,
@@ -79,15 +132,23 @@ Parsed<std::vector<PlannedLimit>> Snapshot::planned(const rules::Rule& rule,
 
 Parsed<PlannedLimit> Snapshot::planned(const rules::Rule& rule, const Limit& limit,
                                        std::string_view identity, Now now) {
+  Parsed<store::LimitNumber> number = used(rule, limit, now);
+  if (!number) return tl::unexpected(std::move(number.error()));
+  KeyDigest salt{store_.secret()};
+  add(salt, KeyPart::limit, identity);
+  if (rule.on_change == OnChange::reset) add(salt, KeyPart::edition, edition_of(rule));
+  return PlannedLimit{
+      .number = *number, .index = limits_++, .salt = salt.finish().low, .written = nullptr};
+}
+
+Parsed<store::LimitNumber> Snapshot::used(const rules::Rule& rule, const Limit& limit, Now now) {
   Parsed<store::LimitNumber> number = store_.use(limit, now);
   if (!number) {
     return mistake(fmt::format("rule '{}': {}", rule.name, number.error().message),
                    number.error().remedy);
   }
   used_.push_back(*number);
-  KeyDigest salt{store_.secret()};
-  add(salt, KeyPart::limit, identity);
-  return PlannedLimit{.number = *number, .salt = salt.finish().low, .written = nullptr};
+  return number;
 }
 
 Parsed<std::optional<PlannedBlock>> Snapshot::planned_block(const rules::Rule& rule, Now now) {
@@ -103,6 +164,72 @@ Parsed<std::optional<PlannedBlock>> Snapshot::planned_block(const rules::Rule& r
   Parsed<PlannedLimit> block = planned(rule, count(1), "block", now);
   if (!block) return tl::unexpected(std::move(block.error()));
   return PlannedBlock{.refusals = *refusals, .block = *block};
+}
+
+// ---- overrides --------------------------------------------------------------------------------
+
+Parsed<void> Snapshot::plan_overrides(Now now) {
+  for (std::uint32_t i = 0; i < overrides_.size(); ++i) {
+    const Override& one = overrides_[i];
+    overridden_.add(one.subject, i);
+    for (Plan& plan : plans_) {
+      if (!is_per(*plan.rule, one.subject.kind)) continue;
+      plan.change = OnChange::keep;  // as with tiers
+      Parsed<void> planned = plan_override(one.permille, plan, plan.limits, now);
+      for (std::size_t t = 0; planned && t < plan.tiers.size(); ++t) {
+        planned = plan_override(one.permille, plan, plan.tiers[t].second, now);
+      }
+      if (!planned) {
+        return mistake(fmt::format("override {} {}: {}", one.subject.written(),
+                                   format_factor(one.permille), planned.error().message),
+                       "choose a smaller factor");
+      }
+    }
+  }
+  return {};
+}
+
+Parsed<void> Snapshot::plan_override(std::uint32_t permille, const Plan& plan,
+                                     std::span<const PlannedLimit> limits, Now now) {
+  constexpr store::LimitNumber kNone = store::kLimitNumbers + 1;
+  std::vector<store::LimitNumber>& numbers = multiplied_[permille];
+  numbers.resize(limits_, kNone);
+  for (const PlannedLimit& limit : limits) {
+    if (numbers[limit.index] != kNone) continue;  // by another override with the same factor
+    Parsed<store::LimitNumber> number =
+        used(*plan.rule, multiplied(limit.written->limit, permille), now);
+    if (!number) return tl::unexpected(std::move(number.error()));
+    numbers[limit.index] = *number;
+  }
+  return {};
+}
+
+const Override* Snapshot::override_for(const rules::Rule& rule, const identity::Identity& client,
+                                       WallTime now) const noexcept {
+  const Override* found = nullptr;
+  const auto holds = [&](std::uint32_t number) {
+    if (!overrides_[number].holds(now)) return false;
+    found = &overrides_[number];
+    return true;
+  };
+  for (const rules::Per& per : rule.per) {
+    const bool is_found = per.kind == rules::Per::Kind::user
+                              ? overridden_.find(Subject::Kind::user, client.user, holds)
+                          : per.kind == rules::Per::Kind::api_key
+                              ? overridden_.find(Subject::Kind::api_key, client.api_key, holds)
+                          : per.kind == rules::Per::Kind::tenant
+                              ? overridden_.find(Subject::Kind::tenant, client.tenant, holds)
+                          : per.kind == rules::Per::Kind::ip
+                              ? overridden_.find(client.address, holds)
+                              : false;
+    if (is_found) break;
+  }
+  return found;
+}
+
+store::LimitNumber Snapshot::number(const PlannedLimit& limit,
+                                    const Override& changed) const noexcept {
+  return multiplied_.find(changed.permille)->second[limit.index];
 }
 
 }  // namespace sluice::engine

@@ -5,11 +5,15 @@
 #pragma once
 
 #include "base/digest.h"
+#include "engine/overrides.h"
+#include "engine/subject.h"
 #include "rules/rule_set.h"
+#include "rules/text_matcher.h"
 #include "store/store.h"
 #include <sluice/diagnostic.h>
 #include <sluice/time.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,7 +27,8 @@ namespace sluice::engine {
 
 struct PlannedLimit {
   store::LimitNumber number = 0;
-  std::uint64_t salt = 0;  // tells the keys of a rule's limits apart: of rules::limit_identity
+  std::uint32_t index = 0;  // among all of the snapshot
+  std::uint64_t salt = 0;   // tells the keys of a rule's limits apart: of rules::limit_identity
   const rules::RuleLimit* written = nullptr;
 };
 
@@ -35,51 +40,94 @@ struct PlannedBlock {
   PlannedLimit block;
 };
 
+// What tells the tiers of a rule apart.
+enum class TierBy : std::uint8_t { none, tier, tenant, country, asn, authenticated, claim };
+
 // What a rule comes down to when it concerns a request.
 struct Plan {
   const rules::Rule* rule = nullptr;
   std::vector<PlannedLimit> limits;
+  TierBy tier_by = TierBy::none;
+  std::string tier_claim;
   // Instead, for clients of some tier. In the order of the file.
   std::vector<std::pair<std::string, std::vector<PlannedLimit>>> tiers;
 
+  OnChange change = OnChange::keep;  // of counts that another limit left behind
   std::optional<PlannedBlock> block;
-  KeyDigest prefix;                 // of all keys of the rule
-  std::optional<KeyHasher> hasher;  // rules with one `per`: by its value
+  std::optional<rules::TextMatcher> count_header;    // of responses that count
+  std::unique_ptr<std::atomic<std::uint32_t>> held;  // queue: requests that wait, on all workers
+  KeyDigest prefix;                                  // of all keys of the rule
+  std::optional<KeyHasher> hasher;                   // rules with one `per`: by its value
 
   [[nodiscard]] std::span<const PlannedLimit> limits_for(std::string_view tier) const noexcept;
 };
 
 // What stands in digests before the values of `per`, whose kinds are the numbers of rules::Per.
 // They go into keys: they stay.
-enum class KeyPart : std::uint8_t { domain = 100, rule = 101, limit = 102, shared = 103 };
+enum class KeyPart : std::uint8_t {
+  domain = 100,
+  rule = 101,
+  limit = 102,
+  shared = 103,
+  edition = 104,  // of rules that begin anew when they are edited
+};
 
 class Snapshot {
  public:
-  // Fails when the store has no room for the limits.
+  // Fails when the store has no room for the limits, or an override asks for more than there is.
+  [[nodiscard]] static Parsed<std::shared_ptr<const Snapshot>> make(
+      std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
+      store::Store& store, Now now);
   [[nodiscard]] static Parsed<std::shared_ptr<const Snapshot>> make(rules::RuleList list,
-                                                                    store::Store& store, Now now);
+                                                                    store::Store& store, Now now) {
+    return make(std::make_shared<const rules::RuleSet>(std::move(list)), {}, store, now);
+  }
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
   ~Snapshot();
 
-  [[nodiscard]] const rules::RuleSet& rules() const noexcept { return rules_; }
+  [[nodiscard]] const rules::RuleSet& rules() const noexcept { return *rules_; }
+  [[nodiscard]] const std::shared_ptr<const rules::RuleSet>& shared_rules() const noexcept {
+    return rules_;
+  }
   [[nodiscard]] const Plan& plan(rules::RuleNumber rule) const noexcept { return plans_[rule]; }
+  [[nodiscard]] std::span<const Override> overrides() const noexcept { return overrides_; }
+
+  // The override that concerns somebody under a rule; null: none does.
+  [[nodiscard]] const Override* override_for(const rules::Rule& rule,
+                                             const identity::Identity& client,
+                                             WallTime now) const noexcept;
+  // The number of a limit under an override.
+  [[nodiscard]] store::LimitNumber number(const PlannedLimit& limit,
+                                          const Override& changed) const noexcept;
 
  private:
-  Snapshot(rules::RuleList list, store::Store& store);
+  Snapshot(std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
+           store::Store& store);
   [[nodiscard]] Parsed<void> plan_all(Now now);
-  [[nodiscard]] Parsed<PlannedLimit> planned(const rules::Rule& rule, const Limit& limit,
-                                             std::string_view identity, Now now);
+  [[nodiscard]] Parsed<Plan> planned(const rules::Rule& rule, Now now);
   [[nodiscard]] Parsed<std::vector<PlannedLimit>> planned(const rules::Rule& rule,
                                                           std::span<const rules::RuleLimit> limits,
                                                           Now now);
-
+  [[nodiscard]] Parsed<PlannedLimit> planned(const rules::Rule& rule, const Limit& limit,
+                                             std::string_view identity, Now now);
   [[nodiscard]] Parsed<std::optional<PlannedBlock>> planned_block(const rules::Rule& rule, Now now);
+  [[nodiscard]] Parsed<void> plan_overrides(Now now);
+  [[nodiscard]] Parsed<void> plan_override(std::uint32_t permille, const Plan& plan,
+                                           std::span<const PlannedLimit> limits, Now now);
+  [[nodiscard]] Parsed<store::LimitNumber> used(const rules::Rule& rule, const Limit& limit,
+                                                Now now);
 
   store::Store& store_;
-  rules::RuleSet rules_;
+  std::shared_ptr<const rules::RuleSet> rules_;
   std::vector<Plan> plans_;
+  std::uint32_t limits_ = 0;  // planned ones
   std::vector<store::LimitNumber> used_;
+
+  std::vector<Override> overrides_;
+  SubjectIndex overridden_;  // numbers of overrides
+  // By factor, by the index of the limit. Few factors exist at a time.
+  boost::unordered_flat_map<std::uint32_t, std::vector<store::LimitNumber>> multiplied_;
 };
 
 }  // namespace sluice::engine

@@ -1,14 +1,21 @@
 // Decides requests, one worker per thread.
 //
-// The order of a decision: the path is normalised; the client's address is found; rules that want
-// no proof of who is asking are charged; tokens and keys are verified; every other rule that
-// concerns the request is looked up, and all of their limits are asked in one step, all or nothing.
-// Shadow rules are told of what was admitted and never refuse.
+// The order of a decision: the path is normalised; the client's address is found, and looked up in
+// the allow and deny lists; rules that want no proof of who is asking are charged; tokens and keys
+// are verified, and looked up in the lists; every other rule that concerns the request is found,
+// and all of their limits are asked in one step, all or nothing. Shadow rules are told of what was
+// admitted and never refuse.
+//
+// worker.cc has the order, worker_checks.cc makes checks of rules, worker_answers.cc reads what the
+// store says, worker_settle.cc is for what comes after.
 //
 // One thread. Deciding allocates nothing, takes no lock, reads no clock and does not log.
 #pragma once
 
+#include "engine/amounts.h"
+#include "engine/block_book.h"
 #include "engine/key.h"
+#include "engine/lists.h"
 #include "engine/op.h"
 #include "engine/snapshot.h"
 #include "identity/identifier.h"
@@ -18,10 +25,11 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 namespace sluice::engine {
 
@@ -46,10 +54,15 @@ struct ResponseView {
 class Worker {
  public:
   // `store` answers for all rules; `fallback` for those that spend their share when it cannot.
-  Worker(store::Store& store, store::Store& fallback) : store_(store), fallback_(fallback) {}
+  // All ops are settled or abandoned before it goes.
+  Worker(store::Store& store, store::Store& fallback);
+  ~Worker();
 
-  // For requests from now on; those under way keep their rules. Both are needed before the first.
-  void use(std::shared_ptr<const Snapshot> snapshot) noexcept { snapshot_ = std::move(snapshot); }
+  // For requests from now on; those under way keep their rules. Rules and clients are needed before
+  // the first.
+  void use(std::shared_ptr<const Snapshot> snapshot);
+  void use(std::shared_ptr<const Lists> lists) noexcept { lists_ = std::move(lists); }
+  void use(BlockBook* book) noexcept { book_ = book; }  // null: blocks have no labels
   void use(std::shared_ptr<const identity::Identifier> identifier,
            bool require_proof = false) noexcept {
     identifier_ = std::move(identifier);
@@ -63,8 +76,20 @@ class Worker {
   store::Completion decide(Op& op, const RequestView& request, const identity::Identity& client,
                            Now now) noexcept;
 
+  // By the name of one rule, whatever else concerns the request: "may Ann create a URL?"
+  store::Completion decide_by(rules::RuleNumber rule, Op& op, const RequestView& request,
+                              const identity::Identity& client, Now now) noexcept;
+
+  // Many requests, each for itself: memory is fetched for the later ones while the earlier ones are
+  // decided. Those that the store answers later say so by op.waiting().
+  void decide_batch(std::span<Op* const> ops, std::span<const RequestView> requests,
+                    Now now) noexcept;
+
   // The store takes too long: every rule that is concerned decides by its `on_failure`.
   void give_up_waiting(Op& op, Now now) noexcept;
+
+  // A request that was held has waited long enough, and goes on.
+  void released(Op& op) noexcept;
 
   // The client left before it was decided, or while it was held in a queue: what was charged is
   // given back, as nothing was passed on.
@@ -84,33 +109,56 @@ class Worker {
 
  private:
   enum class Resolved : std::uint8_t { ready, missing, too_many };
+  // How far a request came before the store was asked.
+  enum class Prepared : std::uint8_t { to_be_asked, decided };
 
   template <class Verify>
-  [[nodiscard]] store::Completion decide_as(Op& op, const RequestView& request,
-                                            identity::Identity client, Now now,
-                                            Verify&& verify) noexcept;
-  [[nodiscard]] store::Completion finish(Op& op, Action action, Reason reason, std::uint16_t status,
-                                         const rules::Rule* rule = nullptr) noexcept;
-  [[nodiscard]] Resolved resolve(Op& op, const rules::Asked& asked, const rules::Matches& matches,
-                                 const rules::Rule*& lacking) noexcept;
-  [[nodiscard]] static std::string_view tier_of(const rules::Rule& rule, const rules::Asked& asked,
-                                                ValueScratch& scratch) noexcept;
+  [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, identity::Identity client,
+                                 Now now, Verify&& verify) noexcept;
+  [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, Now now) noexcept;
+  [[nodiscard]] store::Completion ask(Op& op, Now now) noexcept;
+  void begin(Op& op, Now now) noexcept;
+  void end(Op& op) noexcept;
+  Prepared finish(Op& op, Action action, Reason reason, std::uint16_t status,
+                  const rules::Rule* rule = nullptr) noexcept;
+  [[nodiscard]] bool is_listed(Op& op, const Lists::Answer& answer) noexcept;
+
+  // worker_checks.cc
+  [[nodiscard]] bool resolve(Op& op, const rules::Asked& asked,
+                             const rules::Matches& matches) noexcept;
+  [[nodiscard]] Resolved resolve_rule(Op& op, const rules::Asked& asked,
+                                      const rules::Matched& matched) noexcept;
+  [[nodiscard]] store::LimitNumber number_of(const Plan& plan, const PlannedLimit& limit,
+                                             const rules::Asked& asked, Now now) noexcept;
+  [[nodiscard]] static Op::Label label_of(Op& op, const Plan& plan, const rules::Asked& asked,
+                                          const rules::Matched& matched) noexcept;
+
+  // worker_answers.cc
   static void later(store::Call& call) noexcept;
   void conclude(Op& op, store::Store& by, Now now) noexcept;
   void record(Op& op, store::Store& by, bool keep_charges) noexcept;
+  [[nodiscard]] bool may_wait(Op& op, Now now) noexcept;
   void ask_shadows(Op& op, Now now) noexcept;
   void refuse(Op& op, Now now) noexcept;
   [[nodiscard]] bool blocked(Op& op, Now now) noexcept;
   void punish(Op& op, Now now) noexcept;
+  void write_down(const Op& op, const Op::Asked& asked, Now now) noexcept;
   const Decision& ask_alone(const PlannedLimit& limit, std::uint64_t key, store::Cost cost,
                             Now now) noexcept;
+
+  // worker_settle.cc
   static void give_back(const Op::Held& held, Now now) noexcept;
+  static void leave_queue(Op& op) noexcept;
 
   store::Store& store_;
   store::Store& fallback_;
   std::shared_ptr<const identity::Identifier> identifier_;
   bool require_proof_ = false;  // 401 for everybody else
-  std::shared_ptr<const Snapshot> snapshot_;
+  std::unique_ptr<SnapshotPin> pin_;
+  std::vector<std::unique_ptr<SnapshotPin>> retired_;  // that ops still hold
+  std::shared_ptr<const Lists> lists_;
+  BlockBook* book_ = nullptr;
+  Amounts amounts_;
   identity::IdentifierScratch scratch_;
   std::array<char, identity::kPathScratchBytes> path_;
   std::array<char, 256> host_;

@@ -104,6 +104,7 @@ ClientAddress ClientAddressFinder::find(const RequestView& request) const noexce
     found.untrusted_forwarding = has_forwarding_header(request);
     return found;
   }
+  found.through_trusted = true;
   switch (source_) {
     case AddressSource::peer: break;
     case AddressSource::x_forwarded_for:

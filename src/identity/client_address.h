@@ -38,6 +38,7 @@ struct ClientAddressConfig {
 struct ClientAddress {
   IpAddress address;
   bool from_header = false;
+  bool through_trusted = false;  // the peer is a proxy that is trusted
 
   // A peer that is not trusted sent a forwarding header: perhaps somebody cheats, more likely a
   // proxy is missing from the list and everybody looks like one client. Worth one warning.

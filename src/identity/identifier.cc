@@ -94,7 +94,9 @@ Parsed<std::shared_ptr<const Identifier>> Identifier::create(IdentifierConfig co
 
 Origin Identifier::address_of(const RequestView& request) const noexcept {
   const ClientAddress client = finder_.find(request);
-  Origin origin{.address = client.address, .untrusted_forwarding = client.untrusted_forwarding};
+  Origin origin{.address = client.address,
+                .through_trusted = client.through_trusted,
+                .untrusted_forwarding = client.untrusted_forwarding};
   if (config_.geo != nullptr) {
     const GeoAnswer place = config_.geo->find(client.address);
     origin.country = place.country;
@@ -109,7 +111,10 @@ Identity Identifier::identify(const RequestView& request, const Origin& origin, 
     scratch.tokens_.clear();
     scratch.generation_ = generation_;
   }
-  Identity identity{.address = origin.address, .country = origin.country, .asn = origin.asn};
+  Identity identity{.address = origin.address,
+                    .country = origin.country,
+                    .asn = origin.asn,
+                    .through_trusted = origin.through_trusted};
   apply_token(request, now, scratch, identity);
   apply_api_key(request, now, scratch, identity);
   apply_certificate(request, identity);

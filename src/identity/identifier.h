@@ -51,6 +51,7 @@ struct Origin {
   IpAddress address;
   std::string_view country;
   std::uint32_t asn = 0;
+  bool through_trusted = false;       // a proxy that is trusted passed the request on
   bool untrusted_forwarding = false;  // see ClientAddress: worth one warning
 };
 

@@ -39,8 +39,9 @@ struct Identity {
   std::string_view api_key;  // the key's public name, never the key
   std::string_view tenant;
   std::string_view tier;
-  std::string_view country;  // two letters; empty: unknown
-  std::uint32_t asn = 0;     // autonomous system; 0: unknown
+  std::string_view country;      // two letters; empty: unknown
+  std::uint32_t asn = 0;         // autonomous system; 0: unknown
+  bool through_trusted = false;  // a proxy that is trusted passed the request on
   Proof proof = Proof::none;
   std::string_view
       why;  // what was wrong with a proof, for people; static text, also if one is good

@@ -4,7 +4,6 @@
 #include "identity/fields.h"
 
 #include <algorithm>
-#include <re2/re2.h>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -54,8 +53,6 @@ std::string_view bytes_of(const std::uint32_t& number) noexcept {
 
 // ---- compiling --------------------------------------------------------------------------------
 
-RuleSet::~RuleSet() = default;
-
 RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
   std::vector<RuleIndex::Conditions> conditions;
   std::vector<std::string> groups{""};  // group 0 is none
@@ -64,6 +61,7 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
   for (const Rule& rule : list_.rules) {
     Compiled& compiled = compiled_.emplace_back(compile(rule));
     const auto group = std::ranges::find(groups, rule.group);
+    has_before_auth_ |= rule.before_auth;
     compiled.group = static_cast<std::uint32_t>(group - groups.begin());
     if (group == groups.end()) groups.push_back(rule.group);
     for (const NamedMatch& header : rule.match.headers) {
@@ -98,10 +96,7 @@ RuleSet::Compiled RuleSet::compile(const Rule& rule) {
   const auto texts = [](const std::vector<NamedMatch>& from) {
     std::vector<Text> to;
     for (const NamedMatch& one : from) {
-      Text& text = to.emplace_back(
-          Text{.kind = one.value.kind, .name = one.name, .text = one.value.text, .regex = {}});
-      if (text.kind != TextMatch::Kind::regex) continue;
-      text.regex = std::make_unique<re2::RE2>(text.text, re2::RE2::Quiet);
+      to.push_back({.name = one.name, .value = TextMatcher{one.value}});
     }
     return to;
   };
@@ -170,17 +165,6 @@ RuleIndex::Conditions RuleSet::conditions_of(const Rule& rule, const Compiled& c
 
 // ---- matching ---------------------------------------------------------------------------------
 
-bool RuleSet::Text::matches(std::string_view value) const noexcept {
-  switch (kind) {
-    case TextMatch::Kind::present: return true;
-    case TextMatch::Kind::exact: return value == text;
-    case TextMatch::Kind::prefix: return value.starts_with(text);
-    case TextMatch::Kind::regex:
-      return re2::RE2::FullMatch(re2::StringPiece{value.data(), value.size()}, *regex);
-  }
-  return false;
-}
-
 // The conditions from cheap to dear. What does not hold is named; the same words are in `match`.
 std::string_view RuleSet::examine(RuleNumber number, const Asked& asked,
                                   Matched& matched) const noexcept {
@@ -237,22 +221,22 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked,
 
   for (const Text& header : compiled.headers) {
     const auto value = asked.request.header(header.name);
-    if (!value || !header.matches(*value)) return "header";
+    if (!value || !header.value.matches(*value)) return "header";
   }
   for (const Text& entry : compiled.descriptor) {
     const auto is_it = [&](const DescriptorEntry& one) {
-      return one.key == entry.name && entry.matches(one.value);
+      return one.key == entry.name && entry.value.matches(one.value);
     };
     if (std::ranges::none_of(asked.request.descriptor, is_it)) return "descriptor";
   }
   for (const Text& field : compiled.query) {
     std::array<char, kFieldBytesMax> scratch;
     const auto value = identity::find_query_field(asked.query, field.name, scratch);
-    if (!value || !field.matches(*value)) return "query";
+    if (!value || !field.value.matches(*value)) return "query";
   }
   for (const Text& cookie : compiled.cookies) {
     const auto value = identity::find_cookie(asked.request.headers, cookie.name);
-    if (!value || !cookie.matches(*value)) return "cookie";
+    if (!value || !cookie.value.matches(*value)) return "cookie";
   }
   return {};
 }

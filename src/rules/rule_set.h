@@ -7,6 +7,7 @@
 #include "rules/path_template.h"
 #include "rules/rule.h"
 #include "rules/rule_index.h"
+#include "rules/text_matcher.h"
 #include <sluice/diagnostic.h>
 #include <sluice/request.h>
 
@@ -15,14 +16,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
-
-namespace re2 {
-class RE2;
-}
 
 namespace sluice::rules {
 
@@ -67,10 +63,14 @@ class RuleSet {
   explicit RuleSet(RuleList list);
   RuleSet(const RuleSet&) = delete;
   RuleSet& operator=(const RuleSet&) = delete;
-  ~RuleSet();
 
   [[nodiscard]] std::span<const Rule> rules() const noexcept { return list_.rules; }
   [[nodiscard]] Unmatched unmatched() const noexcept { return list_.unmatched; }
+
+  // Whether any rule is of the phase.
+  [[nodiscard]] bool has(Phase phase) const noexcept {
+    return phase == Phase::before_auth ? has_before_auth_ : true;
+  }
 
   // All rules of the phase that concern the request, those that lost in their group left out.
   void match(const Asked& asked, Phase phase, Matches& matches) const noexcept;
@@ -84,12 +84,8 @@ class RuleSet {
 
  private:
   struct Text {
-    TextMatch::Kind kind;
     std::string name;
-    std::string text;
-    std::unique_ptr<re2::RE2> regex;
-
-    [[nodiscard]] bool matches(std::string_view value) const noexcept;
+    TextMatcher value;
   };
   struct Compiled {
     std::uint32_t methods = 0;  // bits; 0: any, or other_methods
@@ -118,6 +114,7 @@ class RuleSet {
   RuleList list_;
   std::vector<Compiled> compiled_;
   RuleIndex index_;
+  bool has_before_auth_ = false;
   boost::unordered_flat_set<IndexKey> header_names_;  // that rules ask for
   std::uint64_t header_lengths_ = 0;                  // a bit for each length of one
   std::vector<std::uint8_t> v4_lengths_;              // prefix lengths that rules ask for

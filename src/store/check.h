@@ -26,6 +26,8 @@ struct Check {
   OnChange change = OnChange::keep;  // what to do with a state that another limit wrote
   NoRoom no_room = NoRoom::forgive;
 
+  bool probe = false;  // only whether it would be admitted: nothing is charged
+
   // For stores with a memory of their own in front of the truth.
   bool may_be_refunded = false;  // a refusal may end before its time
   bool scale = false;            // may be taken ahead, see Worker in store/local

@@ -53,12 +53,17 @@ class Store {
   // ---- limits, on the control road ------------------------------------------------------------
 
   [[nodiscard]] virtual Parsed<LimitNumber> use(const Limit& limit, Now now) = 0;
+  // For a limit that a request brought along: those leave a quarter of the numbers to rules.
+  [[nodiscard]] virtual Parsed<LimitNumber> use_for_request(const Limit& limit, Now now) = 0;
   virtual void stop_using(LimitNumber number) noexcept = 0;
   [[nodiscard]] virtual DigestSecret secret() const noexcept = 0;
 
   // ---- requests -------------------------------------------------------------------------------
 
   [[nodiscard]] virtual Completion decide_all(Call& call, Now now) noexcept = 0;
+
+  // A call that will be asked soon: the store may begin to fetch what it needs.
+  virtual void expect(const Call& /*call*/) noexcept {}
 
   // The call will not be waited for any more, and may be destroyed. What it charged, or still
   // charges, stays.

@@ -2,9 +2,18 @@
 
 namespace sluice::store {
 
+Parsed<LimitNumber> LocalAuthority::use_for_request(const Limit& limit, Now now) {
+  const LocalStoreStatus status = table_.status();
+  if (status.limits_used >= status.limits - status.limits / 4) {
+    return mistake("the table has no room for limits that requests bring along",
+                   "give it more memory");
+  }
+  return table_.use(limit, now);
+}
+
 Completion LocalAuthority::decide_all(Call& call, Now now) noexcept {
   call.failed = false;
-  if (call.count == 1) {
+  if (call.count == 1 && !call.checks[0].probe) {
     const Check& check = call.checks[0];
     call.answers[0] = worker_.decide(
         check, {.remember_refusals = !check.may_be_refunded, .scale = check.scale}, now);

@@ -18,10 +18,14 @@ class LocalAuthority final : public Store {
   [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, Now now) override {
     return table_.use(limit, now);
   }
+  [[nodiscard]] Parsed<LimitNumber> use_for_request(const Limit& limit, Now now) override;
   void stop_using(LimitNumber number) noexcept override { table_.stop_using(number); }
   [[nodiscard]] DigestSecret secret() const noexcept override { return table_.secret(); }
 
   [[nodiscard]] Completion decide_all(Call& call, Now now) noexcept override;
+  void expect(const Call& call) noexcept override {
+    for (const Check& check : call.asked()) table_.prefetch(check.key);
+  }
   void cancel(Call& /*call*/) noexcept override {}  // none is ever under way
   void charge(const Check& check, Now now) noexcept override { (void)table_.force(check, now); }
   void refund(const Check& check, const Charge& charge, Now now) noexcept override {

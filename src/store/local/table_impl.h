@@ -89,6 +89,7 @@ bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
       prepared[i].at = nullptr;
       if (stepped == Stepped::not_at_all) answer = would_answer(check, now);
     }
+    if (check.probe) answer.charge = {};
     admitted &= answer.decision.allowed();
   }
   if (!admitted) {
@@ -98,12 +99,13 @@ bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
 
   // Charge; if one refuses after all, take back what was charged before it.
   for (std::size_t i = 0; i < checks.size(); ++i) {
+    if (checks[i].probe) continue;
     if (prepared[i].at != nullptr && carry_out(prepared[i])) continue;
     if (checks[i].cost == 0) continue;
     answers[i] = decide(checks[i], now);
     if (answers[i].decision.allowed()) continue;
     for (std::size_t j = 0; j < i; ++j) {
-      refund(checks[j], answers[j].charge, now);
+      if (!checks[j].probe) refund(checks[j], answers[j].charge, now);
       answers[j] = peek(checks[j], now);
     }
     for (std::size_t j = i + 1; j < checks.size(); ++j) answers[j] = peek(checks[j], now);

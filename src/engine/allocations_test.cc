@@ -1,0 +1,75 @@
+// A decision allocates nothing. A program of its own, since it counts every `new`.
+#include "engine/engine_fixture.h"
+#include "support/counted_new.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace sluice::engine {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = rules::Per::Kind;
+
+class Allocations : public EngineFixture {};
+
+// All that a rule can ask for, on requests that pass, that are refused, blocked, listed, held and
+// settled.
+TEST_F(Allocations, AreNotMadeByDecisions) {
+  rules::Rule keys = rule("keys", {limit("50/1h"), limit("40/1h", Algorithm::sliding_counter)},
+                          {per(Kind::api_key), per(Kind::route), per(Kind::header, "x-shard")});
+  keys.match.paths = {"/v1/{id}/**"};
+  keys.tiers = {.by = "client.tier", .values = {{"paid", {limit("60/1h")}}}};
+  rules::Rule failures =
+      rule("failures", {limit("30/1h", Algorithm::sliding_log)}, {per(Kind::ip)});
+  failures.count = rules::Count{.statuses = {{400, 499}}};
+  failures.block = rules::Block{.lasts = 15min, .after = 3};
+  rules::Rule early = rule("early", {limit("1000/1s")}, {per(Kind::ip)});
+  early.before_auth = true;
+  rules::Rule shadow = rule("shadow", {limit("3/1s")}, {per(Kind::path, "id")});
+  shadow.match.paths = {"/v1/{id}/**"};
+  shadow.over.kind = rules::Over::Kind::shadow;
+  rules::Rule flying =
+      rule("flying", {{.limit = {.algorithm = Algorithm::concurrency, .amount = 5}}});
+  use({keys, failures, early, shadow, flying});
+  const auto book = BlockBook::open("").value();
+  worker_->use(book.get());
+  worker_->use(std::make_shared<const Lists>(
+      std::vector<ListEntry>{},
+      std::vector<ListEntry>{{.subject = Subject::parse("ip=198.51.100.0/24").value()}}));
+
+  const std::array headers{HeaderView{"X-Api-Key", "paid-key"}, HeaderView{"X-Shard", "7"},
+                           HeaderView{"User-Agent", "test"}, HeaderView{"Accept", "*/*"}};
+  std::array<int, 32> reasons{};
+  const auto ask_often = [&] {
+    for (std::uint32_t i = 0; i < 500; ++i) {
+      const RequestView request{
+          .method = "POST",
+          .host = "API.example.com:443",
+          .target = i % 17 == 0 ? "/v1/%6cogin/../x?a=b" : "/v1/users/42/files?a=b",
+          .headers = std::span{headers}.first(i % 3 == 0 ? 4 : 1),
+          .peer = i % 19 == 0 ? IpAddress::v4(0xc6336400U) : IpAddress::v4(i % 5)};
+      (void)worker_->decide(op_, request, now_);
+      ++reasons[static_cast<std::size_t>(op_.reason)];
+      const ResponseView response{.status = static_cast<std::uint16_t>(i % 2 == 0 ? 200 : 401)};
+      worker_->settle(op_, op_.action == Action::pass ? &response : nullptr, now_);
+    }
+  };
+  ask_often();  // libraries make what they need the first time
+  reasons = {};
+  now_ = at(10h);
+  const std::uint64_t before = sluice::testing::allocations();
+  ask_often();
+  const std::uint64_t after = sluice::testing::allocations();
+  EXPECT_EQ(after, before);
+  for (const Reason seen :
+       {Reason::allowed, Reason::limited, Reason::blocked, Reason::deny_listed}) {
+    EXPECT_GT(reasons[static_cast<std::size_t>(seen)], 0) << to_string(seen);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::engine

@@ -1,0 +1,66 @@
+// Who passes without being counted, and who does not pass at all.
+//
+// Entries end by themselves when their time has come. The allow list stands above the deny list: an
+// operator who lists the monitoring system wants it to pass even from a range that is denied.
+//
+// Immutable; an edit makes another one.
+#pragma once
+
+#include "engine/subject.h"
+#include "identity/identity.h"
+#include <sluice/time.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sluice::engine {
+
+struct ListEntry {
+  Subject subject;
+  std::optional<WallTime> until;  // absent: for good
+  std::string note;               // why, for whoever finds it later
+
+  [[nodiscard]] bool holds(WallTime now) const noexcept { return !until || now < *until; }
+};
+
+class Lists {
+ public:
+  enum class Word : std::uint8_t { none, allow, deny };
+  struct Answer {
+    Word word = Word::none;
+    const ListEntry* entry = nullptr;
+  };
+
+  Lists() = default;
+  Lists(std::vector<ListEntry> allow, std::vector<ListEntry> deny);
+
+  [[nodiscard]] Answer find(const IpAddress& address, WallTime now) const noexcept;
+  // By user, key and tenant: only what was proven.
+  [[nodiscard]] Answer find(const identity::Identity& client, WallTime now) const noexcept;
+
+  [[nodiscard]] bool empty() const noexcept {
+    return allow_.entries.empty() && deny_.entries.empty();
+  }
+  [[nodiscard]] std::span<const ListEntry> allow() const noexcept { return allow_.entries; }
+  [[nodiscard]] std::span<const ListEntry> deny() const noexcept { return deny_.entries; }
+
+ private:
+  struct List {
+    std::vector<ListEntry> entries;
+    SubjectIndex index;
+
+    explicit List(std::vector<ListEntry> all = {});
+    template <class Look>
+    [[nodiscard]] const ListEntry* find(WallTime now, Look&& look) const noexcept;
+  };
+  template <class Look>
+  [[nodiscard]] Answer ask(WallTime now, Look&& look) const noexcept;
+
+  List allow_;
+  List deny_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,277 @@
+// What requests may bring along, and what comes after them.
+#include "engine/engine_fixture.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sluice::engine {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = rules::Per::Kind;
+
+class Requests : public EngineFixture {
+ protected:
+  // Vouched for by somebody.
+  class Claims final : public identity::Attributes {
+   public:
+    explicit Claims(std::map<std::string, std::string, std::less<>> all) : all_(std::move(all)) {}
+    std::string_view find(std::string_view name) const noexcept override {
+      const auto found = all_.find(name);
+      return found == all_.end() ? std::string_view{} : found->second;
+    }
+
+   private:
+    std::map<std::string, std::string, std::less<>> all_;
+  };
+
+  int passed_as(const identity::Identity& client, int requests,
+                const std::vector<HeaderView>& headers = {}) {
+    int count = 0;
+    for (int i = 0; i < requests; ++i) {
+      const RequestView request{
+          .method = "GET", .host = "a", .target = "/", .headers = headers, .peer = {}};
+      EXPECT_EQ(worker_->decide(op_, request, client, now_), store::Completion::now);
+      count += op_.action == Action::pass ? 1 : 0;
+      worker_->settle(op_, nullptr, now_);
+    }
+    return count;
+  }
+  static rules::RuleLimit brought(std::string_view text, rules::AmountFrom from) {
+    rules::RuleLimit made = limit(text);
+    made.from = std::move(from);
+    return made;
+  }
+};
+
+// ---- amounts ----------------------------------------------------------------------------------
+
+TEST_F(Requests, BringTheirAmountInAClaim) {
+  use({rule("r",
+            {brought("5/1h", {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 50})},
+            {per(Kind::user)})});
+  const Claims some{{{"quota", "20"}}};
+  const Claims much{{{"quota", "100000000000"}}};
+  const Claims none{{}};
+  const Claims zero{{{"quota", "0"}}};
+  const Claims text{{{"quota", "many"}}};
+  EXPECT_EQ(passed_as({.user = "some", .claims = &some}, 100), 20);
+  EXPECT_EQ(passed_as({.user = "much", .claims = &much}, 100), 50) << "no more than the maximum";
+  EXPECT_EQ(passed_as({.user = "none", .claims = &none}, 100), 5);
+  EXPECT_EQ(passed_as({.user = "zero", .claims = &zero}, 100), 5);
+  EXPECT_EQ(passed_as({.user = "text", .claims = &text}, 100), 5);
+  EXPECT_EQ(passed_as({.user = "else"}, 100), 5);
+}
+
+// A client that could write the header itself would set its own limit.
+TEST_F(Requests, BringTheirAmountInAHeaderOfATrustedProxyOnly) {
+  use({rule(
+      "r",
+      {brought("5/1h", {.kind = rules::AmountFrom::Kind::header, .name = "x-quota", .max = 50})},
+      {per(Kind::user)})});
+  const std::vector<HeaderView> headers{{"X-Quota", "20"}};
+  EXPECT_EQ(passed_as({.user = "a", .through_trusted = true}, 100, headers), 20);
+  EXPECT_EQ(passed_as({.user = "b", .through_trusted = false}, 100, headers), 5);
+}
+
+// More amounts than a worker remembers and the table has numbers for: the first ones count, then
+// the written one does. Rules still find room.
+TEST_F(Requests, BringMoreAmountsThanThereIsRoomFor) {
+  const std::vector<rules::Rule> all{
+      rule("r",
+           {brought("5/1h",
+                    {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 1'000'000})},
+           {per(Kind::user)})};
+  use(all);
+  int as_brought = 0;
+  int as_written = 0;
+  for (std::uint64_t i = 10; i < 3000; ++i) {
+    const std::string amount = std::to_string(i);
+    const Claims claims{{{"quota", amount}}};
+    ASSERT_EQ(passed_as({.user = amount, .claims = &claims}, 1), 1);
+    as_brought += op_.decision.limit == i ? 1 : 0;
+    as_written += op_.decision.limit == 5 ? 1 : 0;
+  }
+  EXPECT_GT(as_brought, 500);
+  EXPECT_GT(as_written, 500);
+  EXPECT_EQ(as_brought + as_written, 2990);
+  std::vector<rules::Rule> more = all;
+  for (int i = 0; i < 100; ++i) {
+    more.push_back(rule("more" + std::to_string(i), {limit(std::to_string(7000 + i) + "/1h")}));
+  }
+  EXPECT_TRUE(Snapshot::make({.rules = more}, *local_, now_));
+}
+
+// ---- counting afterwards ----------------------------------------------------------------------
+
+TEST_F(Requests, AreChargedAfterwardsIfTheRuleSaysSo) {
+  rules::Rule failures = rule("failures", {limit("3/1h")});
+  failures.count = rules::Count{.statuses = {{400, 499}}, .after = true};
+  use({failures});
+  std::array<Op, 5> ops;
+  for (Op& op : ops) {
+    ASSERT_EQ(decide(op, {}), store::Completion::now);
+    EXPECT_EQ(op.action, Action::pass) << "nothing is charged yet, so all at once would fit";
+    EXPECT_EQ(op.decision.remaining, 2U) << "what would be left";
+  }
+  const ResponseView good{.status = 200};
+  const ResponseView bad{.status = 401};
+  worker_->settle(ops[0], &good, now_);
+  worker_->settle(ops[1], nullptr, now_);  // the client left: nothing is known to have failed
+  EXPECT_EQ(ask({}), Action::pass);
+  worker_->settle(ops[2], &bad, now_);
+  worker_->settle(ops[3], &bad, now_);
+  EXPECT_EQ(ask({}), Action::pass);
+  worker_->settle(ops[4], &bad, now_);
+  EXPECT_EQ(ask({}), Action::reject);
+  EXPECT_EQ(ask({}), Action::reject) << "three are used";
+}
+
+// One that would be charged later does not spoil all-or-nothing for those that are charged now.
+TEST_F(Requests, AreChargedNowOrLaterByDifferentRules) {
+  rules::Rule failures = rule("failures", {limit("1/1h")});
+  failures.count = rules::Count{.statuses = {{400, 499}}, .after = true};
+  use({rule("all", {limit("10/1h")}), failures});
+  EXPECT_EQ(passed(3, {}, 200), 3);
+  EXPECT_EQ(passed(5, {}, 401), 1);
+  EXPECT_EQ(rule_, "failures");
+  use({rule("all", {limit("10/1h")})});
+  EXPECT_EQ(passed(20, {}), 6) << "refused ones were not charged";
+}
+
+// The full cost must fit, though nothing is charged.
+TEST_F(Requests, AreTestedForTheirFullCost) {
+  rules::Rule failures = rule("failures", {limit("10/1h")});
+  failures.count = rules::Count{.statuses = {{400, 499}}, .after = true};
+  failures.cost.constant = 6;
+  use({failures});
+  EXPECT_EQ(passed(5, {}, 401), 1);
+}
+
+TEST_F(Requests, AreCountedByAHeaderOfTheResponse) {
+  rules::Rule failures = rule("failures", {limit("2/1h")});
+  failures.count =
+      rules::Count{.header = rules::NamedMatch{
+                       .name = "x-login",
+                       .value = {.kind = rules::TextMatch::Kind::regex, .text = "fail(ed|ure)"}}};
+  use({failures});
+  const auto answered = [&](std::string_view value) {
+    EXPECT_EQ(decide(op_, {}), store::Completion::now);
+    const Action action = op_.action;
+    const std::array headers{HeaderView{"X-Login", value}};
+    const ResponseView response{.status = 200, .headers = headers};
+    worker_->settle(op_, &response, now_);
+    return action;
+  };
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(answered("fine"), Action::pass);
+  EXPECT_EQ(answered("failed"), Action::pass);
+  EXPECT_EQ(answered("failure"), Action::pass);
+  EXPECT_EQ(answered("fine"), Action::reject);
+}
+
+// ---- waiting ----------------------------------------------------------------------------------
+
+class Queues : public Requests {
+ protected:
+  static rules::Rule pacing(std::uint32_t waiting) {
+    rules::Rule made = rule("paced", {limit("1/1s", Algorithm::leaky_bucket)});
+    made.limits[0].limit.queue = 60s;
+    made.over = {.kind = rules::Over::Kind::queue, .max_delay = 60s, .waiting = waiting};
+    return made;
+  }
+};
+
+TEST_F(Queues, HoldOnlySoManyRequests) {
+  use({pacing(2)});
+  std::array<Op, 4> ops;
+  for (Op& op : ops) ASSERT_EQ(decide(op, {}), store::Completion::now);
+  EXPECT_EQ(ops[0].decision.delay, 0s);
+  EXPECT_EQ(ops[1].decision.delay, 1s);
+  EXPECT_EQ(ops[2].decision.delay, 2s);
+  EXPECT_EQ(ops[3].action, Action::reject);
+  EXPECT_EQ(ops[3].reason, Reason::queue_full);
+  EXPECT_EQ(ops[3].status, 429);
+  EXPECT_EQ(ops[3].decision.retry_after, 3s);
+
+  // One has waited long enough and goes on: there is room for another, behind those two, since the
+  // one that was refused has left no trace.
+  worker_->released(ops[1]);
+  worker_->settle(ops[3], nullptr, now_);
+  ASSERT_EQ(decide(ops[3], {}), store::Completion::now);
+  EXPECT_EQ(ops[3].action, Action::pass);
+  EXPECT_EQ(ops[3].decision.delay, 3s);
+  for (Op& op : ops) worker_->settle(op, nullptr, now_);
+}
+
+TEST_F(Queues, HaveRoomAgainWhenSomebodyLeaves) {
+  use({pacing(1)});
+  std::array<Op, 3> ops;
+  for (Op& op : ops) ASSERT_EQ(decide(op, {}), store::Completion::now);
+  EXPECT_EQ(ops[2].action, Action::reject);
+  worker_->abandon(ops[1], now_);
+  worker_->settle(ops[2], nullptr, now_);
+  ASSERT_EQ(decide(ops[2], {}), store::Completion::now);
+  EXPECT_EQ(ops[2].decision.delay, 1s) << "its place and its turn are free";
+  worker_->settle(ops[2], nullptr, now_);
+  worker_->settle(ops[0], nullptr, now_);
+}
+
+// ---- by name, and many at once ----------------------------------------------------------------
+
+TEST_F(Requests, AreDecidedByTheNameOfARule) {
+  rules::Rule create = rule("create", {limit("2/1h")}, {per(Kind::user)});
+  create.match.paths = {"/createURL"};
+  use({rule("other", {limit("1/1h")}), create});
+  const auto may = [&](const char* user) {
+    const RequestView nothing{};
+    EXPECT_EQ(worker_->decide_by(1, op_, nothing, {.user = user}, now_), store::Completion::now);
+    const bool passes = op_.action == Action::pass;
+    worker_->settle(op_, nullptr, now_);
+    return passes;
+  };
+  EXPECT_TRUE(may("ann"));
+  EXPECT_TRUE(may("ann"));
+  EXPECT_FALSE(may("ann"));
+  EXPECT_TRUE(may("bob"));
+}
+
+// A batch decides what its requests, one by one, would be told.
+TEST_F(Requests, AreDecidedInBatches) {
+  constexpr std::size_t kRequests = 100;
+  rules::Rule login = rule("login", {limit("1/1h")});
+  login.match.paths = {"/login"};
+  use({rule("ips", {limit("3/1h")}, {per(Kind::ip)}), login});
+  std::vector<std::string> targets;
+  std::vector<RequestView> requests;
+  std::vector<std::unique_ptr<Op>> ops;
+  std::vector<Op*> pointers;
+  for (std::size_t i = 0; i < kRequests; ++i) {
+    requests.push_back({.method = "GET",
+                        .host = "a",
+                        .target = i % 10 == 3   ? "/login"
+                                  : i % 10 == 7 ? "bad"
+                                                : "/",
+                        .peer = IpAddress::v4(static_cast<std::uint32_t>(i % 20))});
+    ops.push_back(std::make_unique<Op>());
+    pointers.push_back(ops.back().get());
+  }
+  worker_->decide_batch(pointers, requests, now_);
+  int passes = 0;
+  int bad = 0;
+  for (Op* op : pointers) {
+    EXPECT_FALSE(op->waiting());
+    passes += op->action == Action::pass ? 1 : 0;
+    bad += op->reason == Reason::bad_target ? 1 : 0;
+    worker_->settle(*op, nullptr, now_);
+  }
+  EXPECT_EQ(bad, 10);
+  EXPECT_EQ(passes, 16 * 3 + 1) << "16 addresses that ask for /, and one login";
+}
+
+}  // namespace
+}  // namespace sluice::engine

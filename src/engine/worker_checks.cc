@@ -1,0 +1,161 @@
+// From the rules that concern a request to what the store is asked.
+#include "base/text.h"
+#include "engine/worker.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace sluice::engine {
+namespace {
+
+using rules::Over;
+using rules::Rule;
+
+constexpr std::uint16_t kForbidden = 403;
+constexpr std::uint16_t kUnavailable = 503;
+
+bool is_shadow(const Rule& rule) noexcept { return rule.over.kind == Over::Kind::shadow; }
+
+// Only what somebody vouches for chooses a limit. An address is given by the network.
+std::string_view tier_of(const Plan& plan, const identity::Identity& client,
+                         std::array<char, 16>& scratch) noexcept {
+  switch (plan.tier_by) {
+    case TierBy::none: return {};
+    case TierBy::tier: return client.tier;
+    case TierBy::tenant: return client.tenant;
+    case TierBy::country: return client.country;
+    case TierBy::authenticated: return client.authenticated() ? "true" : "false";
+    case TierBy::asn: {
+      const auto end = std::to_chars(scratch.data(), scratch.data() + scratch.size(), client.asn);
+      return {scratch.data(), static_cast<std::size_t>(end.ptr - scratch.data())};
+    }
+    case TierBy::claim:
+      return client.claims != nullptr ? client.claims->find(plan.tier_claim) : std::string_view{};
+  }
+  return {};
+}
+
+// The amount that a request brings along; the written one where it brings none that can be used. A
+// header counts only from a peer that is trusted: anybody else would set his own limit.
+std::uint64_t amount_of(const rules::RuleLimit& limit, const rules::Asked& asked) noexcept {
+  const rules::AmountFrom& from = *limit.from;
+  std::string_view text;
+  if (from.kind == rules::AmountFrom::Kind::claim) {
+    const identity::Attributes* const claims = asked.client.claims;
+    if (claims != nullptr) text = claims->find(from.name);
+  } else if (asked.client.through_trusted) {
+    text = asked.request.header(from.name).value_or(std::string_view{});
+  }
+  const std::optional<std::uint64_t> amount = parse_number(text);
+  if (!amount || *amount == 0) return limit.limit.amount;
+  return std::min(*amount, from.max);
+}
+
+}  // namespace
+
+// False: the request is decided.
+bool Worker::resolve(Op& op, const rules::Asked& asked, const rules::Matches& matches) noexcept {
+  if (matches.too_many) {
+    finish(op, Action::reject, Reason::too_many_rules, kUnavailable);
+    return false;
+  }
+  for (const rules::Matched& matched : matches.span()) {
+    switch (resolve_rule(op, asked, matched)) {
+      case Resolved::ready: break;
+      case Resolved::missing:
+        finish(op, Action::reject, Reason::missing_value, kForbidden,
+               op.pin_->snapshot->plan(matched.rule).rule);
+        return false;
+      case Resolved::too_many:
+        finish(op, Action::reject, Reason::too_many_rules, kUnavailable);
+        return false;
+    }
+  }
+  return true;
+}
+
+// The limits of a rule become checks; those of shadow rules apart.
+Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
+                                      const rules::Matched& matched) noexcept {
+  const Snapshot& snapshot = *op.pin_->snapshot;
+  const Plan& plan = snapshot.plan(matched.rule);
+  const Rule& rule = *plan.rule;
+  const bool shadow = is_shadow(rule);
+  const Key key = key_of(plan, asked, matched, snapshot.rules().path(matched));
+  if (key.fate == Key::Fate::skipped) return Resolved::ready;
+  if (key.fate == Key::Fate::refused) return shadow ? Resolved::ready : Resolved::missing;
+
+  const store::Cost cost = cost_of(rule.cost, asked);
+  const Op::Label label = plan.block && !shadow ? label_of(op, plan, asked, matched) : Op::Label{};
+  std::array<char, 16> scratch;
+  const std::span<const PlannedLimit> limits =
+      plan.tier_by == TierBy::none ? std::span<const PlannedLimit>{plan.limits}
+                                   : plan.limits_for(tier_of(plan, asked.client, scratch));
+  for (const PlannedLimit& limit : limits) {
+    std::size_t& count = shadow ? op.shadow_count_ : op.call_.count;
+    if (count == Op::kMost) return Resolved::too_many;
+    const bool in_flight = limit.written->limit.algorithm == Algorithm::concurrency;
+    (shadow ? op.shadows_ : op.asked_)[count] = {
+        .plan = &plan, .limit = &limit, .key = key.digest.low, .label = label};
+    (shadow ? op.shadow_checks_ : op.call_.checks)[count] = {
+        .key = {.low = key.digest.low ^ limit.salt, .high = 0},
+        .limit = number_of(plan, limit, asked, op.asked_at_),
+        .cost = cost,
+        .change = plan.change,
+        .no_room = rule.no_room,
+        .probe = rule.count && rule.count->after && !in_flight,
+        .may_be_refunded = rule.count.has_value() || in_flight,
+        .scale = rule.scale};
+    ++count;
+  }
+  return Resolved::ready;
+}
+
+store::LimitNumber Worker::number_of(const Plan& plan, const PlannedLimit& limit,
+                                     const rules::Asked& asked, Now now) noexcept {
+  const Snapshot& snapshot = *pin_->snapshot;
+  const bool has_overrides = !snapshot.overrides().empty();
+  if (!limit.written->from && !has_overrides) [[likely]]
+    return limit.number;
+
+  const Override* const changed =
+      has_overrides ? snapshot.override_for(*plan.rule, asked.client, now.wall()) : nullptr;
+  if (!limit.written->from) {
+    return changed != nullptr ? snapshot.number(limit, *changed) : limit.number;
+  }
+  std::uint64_t amount = amount_of(*limit.written, asked);
+  if (changed != nullptr) amount = multiplied({.amount = amount}, changed->permille).amount;
+  return amounts_.number(limit, amount, now);
+}
+
+// ---- labels -----------------------------------------------------------------------------------
+
+// What a label is made of, should it be needed: for each `per` its kind, its length and its bytes.
+// A value that is missing is replaced by the address, as it is in the key by default.
+Op::Label Worker::label_of(Op& op, const Plan& plan, const rules::Asked& asked,
+                           const rules::Matched& matched) noexcept {
+  constexpr std::size_t kHeader = 2;
+  constexpr std::size_t kShown = 64;
+  const rules::PathTemplate* const path = op.pin_->snapshot->rules().path(matched);
+  const std::size_t first = op.label_bytes_;
+  ValueScratch scratch;
+  for (const rules::Per& per : plan.rule->per) {
+    rules::Per::Kind kind = per.kind;
+    std::string_view value = value_of(per, asked, matched, path, scratch);
+    if (value.empty()) {
+      kind = rules::Per::Kind::ip;
+      value = value_of({.kind = kind, .name = {}}, asked, matched, path, scratch);
+    }
+    value = value.substr(0, kShown);
+    if (op.label_bytes_ + kHeader + value.size() > op.labels_.size()) break;
+    char* const to = op.labels_.data() + op.label_bytes_;
+    to[0] = static_cast<char>(kind);
+    to[1] = static_cast<char>(value.size());
+    std::ranges::copy(value, to + kHeader);
+    op.label_bytes_ += kHeader + value.size();
+  }
+  return {.first = static_cast<std::uint16_t>(first),
+          .size = static_cast<std::uint16_t>(op.label_bytes_ - first)};
+}
+
+}  // namespace sluice::engine
