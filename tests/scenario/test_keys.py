@@ -47,7 +47,8 @@ class Keys(ScenarioTest):
         self.assertEqual(self.client(made["key"] + "x")["proof"], "unknown key")
 
     def test_without_a_file_the_entry_is_printed(self):
-        done = self.ok("keys", "new", "--name", "a", "--tier", "free", "--attribute", "plan.seats=5")
+        attribute = ("--attribute", "plan.seats=5")
+        done = self.ok("keys", "new", "--name", "a", "--tier", "free", *attribute)
         key = done.lines()[0]
         entry = done.out[done.out.index("  - name:") :]
         self.file("keys.yaml", "keys:\n" + entry)
@@ -141,8 +142,8 @@ class Keys(ScenarioTest):
             new = ("keys", "new", "--name", "x", "--file", self.keys)
             self.refuses(2, "--expires .*(neither|past)", *new, "--expires", wrong)
         self.assertFalse(any(key["expired"] for key in self.listed()))
-        expired = "keys: [{name: old, hash: 'sha256:" + "0" * 64 + "', expires: 2001-01-01T00:00:00Z}]"
-        self.file("keys.yaml", expired)
+        entry = "{name: old, hash: 'sha256:" + "0" * 64 + "', expires: 2001-01-01T00:00:00Z}"
+        self.file("keys.yaml", f"keys: [{entry}]\n")
         self.assertTrue(self.listed()[0]["expired"])
         done = self.ok("keys", "list", "--file", self.keys)
         self.assertRegex(done.out, r"old +- +- +- +2001-01-01T00:00:00Z, expired")

@@ -9,8 +9,8 @@ from support import ScenarioTest
 class Program(ScenarioTest):
     def test_version_and_help(self):
         self.assertRegex(self.ok("--version").out, r"^sluice \d+\.\d+\.\d+\n$")
-        for command in ([], ["init"], ["check"], ["explain"], ["replay"], ["load"], ["keys"], ["keys", "new"]):
-            self.assertIn("Examples:", self.ok(*command, "--help").out)
+        for command in ("", "init", "check", "explain", "replay", "load", "keys", "keys new"):
+            self.assertIn("Examples:", self.ok(*command.split(), "--help").out)
 
     def test_unknown_words(self):
         self.refuses(2, r"unknown command 'reply'; did you mean replay\? known are", "reply")

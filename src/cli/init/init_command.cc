@@ -10,9 +10,9 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Writes a configuration with comments, and beside it a schema from which editors know every key
-and its meaning. Recipes with API keys get a file of them: keys are made at random and printed once,
-the file has only their hashes. Nothing that is there already is replaced unless --force says so.
+    R"(Writes a configuration with comments, and beside it a schema from which editors know all keys
+and their meaning. Recipes with API keys get a file of them: keys are made at random and printed
+once, the file has only their hashes. Nothing that is there already is replaced without --force.
 
 Examples:
   sluice init --list

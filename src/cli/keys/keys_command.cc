@@ -16,16 +16,16 @@ constexpr const char* kFooter = R"(Examples:
 A configuration names the file: clients: {api_keys: {header: x-api-key, file: keys.yaml}}.)";
 
 constexpr const char* kNewFooter =
-    R"(Makes a key at random and prints it, once. What is kept is its hash: nobody can get the key back
-from the file, and whoever loses it needs another one. Without --file the entry is printed, to be
-put into a file by hand.
+    R"(Makes a key at random and prints it, once. What is kept is its hash: nobody can get the key
+back from the file, and whoever loses it needs another one. Without --file the entry is printed, to
+be put into a file by hand.
 
 Examples:
   sluice keys new --name acme --user acme --tier paid --file keys.yaml
   sluice keys new --name trial-7 --tier free --expires 30d --file keys.yaml
   sluice keys new --name ci --attribute plan.seats=5 --json
 
-Exit status: 0 the key is made, 2 an option is wrong, 3 the file cannot be used or has such a name.)";
+Exit status: 0 the key is made, 2 an option is wrong, 3 the file is no good or has the name.)";
 
 constexpr const char* kListFooter = R"(Examples:
   sluice keys list --file keys.yaml
