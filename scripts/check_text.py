@@ -17,6 +17,7 @@ UNCHECKED = (
     "bench/results/",
     "docs/configuration.md",  # written by the program
     "docs/pictures/",
+    "examples/identity/token",
     "examples/rules/traces/",
     "tests/corpus/",
 )

@@ -1,10 +1,10 @@
 #include "app/configuration.h"
 
+#include "app/api_key_file.h"
 #include "app/configuration_grammar.h"
 #include "base/duration.h"
 #include "base/read_file.h"
 #include "config/document.h"
-#include "identity/api_key_file.h"
 #include "identity/geo.h"
 #include "identity/jwks.h"
 #include "rules/formats.h"
@@ -133,26 +133,18 @@ class ConfigurationReader {
   const Checked& checked_;
 };
 
-// A secret in a file often ends with a line break that is no part of it.
-Parsed<std::string> read_secret(const std::string& path) {
-  Parsed<std::string> secret = sluice::read_file(path, kSecretBytesMax);
-  if (!secret) return secret;
-  while (secret->ends_with('\n') || secret->ends_with('\r')) secret->pop_back();
-  if (secret->empty()) return mistake("the secret in '" + path + "' is empty", "write it there");
-  return secret;
-}
-
-Parsed<std::shared_ptr<const identity::ApiKeys>> load_api_keys(const ApiKeysConfig& config) {
+Parsed<std::shared_ptr<const identity::ApiKeys>> load_api_keys(const ApiKeysConfig& config,
+                                                               Diagnostics& diagnostics) {
   std::string secret;
   if (!config.secret_file.empty()) {
     Parsed<std::string> read = read_secret(config.secret_file);
     if (!read) return tl::unexpected(std::move(read.error()));
     secret = *std::move(read);
   }
-  auto records = identity::read_api_keys(config.file);
-  if (!records) return tl::unexpected(std::move(records.error()));
-  auto keys = identity::ApiKeys::create(*std::move(records), secret);
-  if (!keys) return tl::unexpected(std::move(keys.error()));
+  const Parsed<std::string> text = sluice::read_file(config.file, kKeyFileBytesMax);
+  if (!text) return tl::unexpected(text.error());
+  auto keys = identity::ApiKeys::create(read_api_keys(*text, config.file, diagnostics), secret);
+  if (!keys) return mistake(config.file + ": " + keys.error().message, keys.error().remedy);
   return std::make_shared<const identity::ApiKeys>(*std::move(keys));
 }
 
@@ -184,7 +176,29 @@ Parsed<std::shared_ptr<const identity::TokenVerifier>> load_tokens(const TokensC
   return std::make_shared<const identity::TokenVerifier>(*std::move(verifier));
 }
 
+Parsed<std::shared_ptr<const identity::Geo>> load_geo(const ClientsConfig& clients) {
+  auto geo = identity::Geo::open({.country = clients.country_file, .asn = clients.asn_file});
+  if (!geo) return tl::unexpected(std::move(geo.error()));
+  return std::make_shared<const identity::Geo>(*std::move(geo));
+}
+
+// Of a file that cannot be used, its message says which.
+void report(Diagnostic& diagnostic, Diagnostics& diagnostics) {
+  config::Mistake mistake;
+  mistake.message = std::move(diagnostic.message);
+  mistake.remedy = std::move(diagnostic.remedy);
+  diagnostics.add(std::move(mistake));
+}
+
 }  // namespace
+
+Parsed<std::string> read_secret(const std::string& path) {
+  Parsed<std::string> secret = sluice::read_file(path, kSecretBytesMax);
+  if (!secret) return secret;
+  while (secret->ends_with('\n') || secret->ends_with('\r')) secret->pop_back();
+  if (secret->empty()) return mistake("the secret in '" + path + "' is empty", "write it there");
+  return secret;
+}
 
 Configuration read_configuration(std::string_view text, std::string_view file,
                                  Diagnostics& diagnostics) {
@@ -202,26 +216,25 @@ Configuration read_configuration(std::string_view text, std::string_view file,
   return configuration;
 }
 
-Parsed<std::shared_ptr<const identity::Identifier>> load_clients(const ClientsConfig& clients) {
+std::shared_ptr<const identity::Identifier> load_clients(const ClientsConfig& clients,
+                                                         Diagnostics& diagnostics) {
+  const std::size_t errors_before = diagnostics.errors();
+  // What a part is, or null and a mistake more.
+  const auto taken = [&](auto loaded) {
+    if (!loaded) report(loaded.error(), diagnostics);
+    return loaded ? *std::move(loaded) : nullptr;
+  };
   identity::IdentifierConfig config;
   config.address = clients.address;
   if (clients.api_keys) {
-    auto keys = load_api_keys(*clients.api_keys);
-    if (!keys) return tl::unexpected(std::move(keys.error()));
-    config.api_keys = *std::move(keys);
+    config.api_keys = taken(load_api_keys(*clients.api_keys, diagnostics));
     config.api_key_sources = clients.api_keys->sources;
   }
-  if (clients.tokens) {
-    auto tokens = load_tokens(*clients.tokens);
-    if (!tokens) return tl::unexpected(std::move(tokens.error()));
-    config.tokens = *std::move(tokens);
-  }
-  if (!clients.country_file.empty() || !clients.asn_file.empty()) {
-    auto geo = identity::Geo::open({.country = clients.country_file, .asn = clients.asn_file});
-    if (!geo) return tl::unexpected(std::move(geo.error()));
-    config.geo = std::make_shared<const identity::Geo>(*std::move(geo));
-  }
-  return identity::Identifier::create(std::move(config));
+  if (clients.tokens) config.tokens = taken(load_tokens(*clients.tokens));
+  if (!clients.country_file.empty() || !clients.asn_file.empty())
+    config.geo = taken(load_geo(clients));
+  auto identifier = taken(identity::Identifier::create(std::move(config)));
+  return diagnostics.errors() == errors_before ? identifier : nullptr;
 }
 
 }  // namespace sluice::app

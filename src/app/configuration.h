@@ -59,9 +59,13 @@ struct Configuration {
 [[nodiscard]] Configuration read_configuration(std::string_view text, std::string_view file,
                                                config::Diagnostics& diagnostics);
 
-// Opens what the configuration names.
-[[nodiscard]] Parsed<std::shared_ptr<const identity::Identifier>> load_clients(
-    const ClientsConfig& clients);
+// Opens what the configuration names. Null if there is anything wrong with that; all of it is
+// reported.
+[[nodiscard]] std::shared_ptr<const identity::Identifier> load_clients(
+    const ClientsConfig& clients, config::Diagnostics& diagnostics);
+
+// A secret of its own file, without the line break that such a file often ends with.
+[[nodiscard]] Parsed<std::string> read_secret(const std::string& path);
 
 // The grammar, for editors and for the reference.
 [[nodiscard]] config::Shape configuration_shape();

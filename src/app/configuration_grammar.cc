@@ -1,5 +1,6 @@
 #include "app/configuration_grammar.h"
 
+#include "app/api_key_grammar.h"
 #include "app/configuration.h"
 #include "base/text.h"
 #include "config/reference.h"
@@ -70,33 +71,32 @@ const Section& api_keys_section() {
   static const Section kSection{
       .name = "api_keys",
       .meaning = "Keys that clients present, known by their hashes.",
-      .keys = {
-          {.name = "header",
-           .shape = some(text(rules::kHeaderNameFormat)),
-           .meaning = "Headers that may hold the key.",
-           .fallback = "x-api-key, unless another place is named",
-           .examples = {"x-api-key"}},
-          {.name = "query",
-           .shape = some(text(rules::kFieldNameFormat)),
-           .meaning = "Query fields that may hold it. Keys in URLs end up in logs.",
-           .examples = {"api_key"}},
-          {.name = "cookie",
-           .shape = some(text(rules::kFieldNameFormat)),
-           .meaning = "Cookies that may hold it.",
-           .examples = {"key"}},
-          {.name = "basic",
-           .shape = flag(),
-           .meaning = "The user name of `Authorization: Basic` may be the key.",
-           .fallback = "false"},
-          {.name = "file",
-           .shape = text(),
-           .meaning = "The keys, as JSON: name, hash, user, tenant, tier, attributes, expires.",
-           .required = true,
-           .examples = {"keys.json"}},
-          {.name = "secret_file",
-           .shape = text(),
-           .meaning = "The secret of hashes that are keyed (`hmac-sha256:`).",
-           .examples = {"/etc/sluice/key-secret"}}}};
+      .keys = {{.name = "header",
+                .shape = some(text(rules::kHeaderNameFormat)),
+                .meaning = "Headers that may hold the key.",
+                .fallback = "x-api-key, unless another place is named",
+                .examples = {"x-api-key"}},
+               {.name = "query",
+                .shape = some(text(rules::kFieldNameFormat)),
+                .meaning = "Query fields that may hold it. Keys in URLs end up in logs.",
+                .examples = {"api_key"}},
+               {.name = "cookie",
+                .shape = some(text(rules::kFieldNameFormat)),
+                .meaning = "Cookies that may hold it.",
+                .examples = {"key"}},
+               {.name = "basic",
+                .shape = flag(),
+                .meaning = "The user name of `Authorization: Basic` may be the key.",
+                .fallback = "false"},
+               {.name = "file",
+                .shape = text(),
+                .meaning = "The keys by their hashes: a [key_file](#key_file).",
+                .required = true,
+                .examples = {"keys.yaml"}},
+               {.name = "secret_file",
+                .shape = text(),
+                .meaning = "The secret of hashes that are keyed (`hmac-sha256:`).",
+                .examples = {"/etc/sluice/key-secret"}}}};
   return kSection;
 }
 
@@ -224,7 +224,12 @@ std::string configuration_reference() {
          "Every key of the file, as `sluice check` knows it. This page is written by `sluice "
          "check\n"
          "--print-reference`; [rules.md](rules.md) says how to begin.\n\n" +
-         config::reference_markdown(configuration_shape());
+         config::reference_markdown(configuration_shape()) +
+         "\n# API keys\n\n"
+         "Every key of the file that `clients.api_keys.file` names. `sluice keys` writes and lists "
+         "it;\n"
+         "[identity.md](identity.md#api-keys) tells what it is good for.\n\n" +
+         config::reference_markdown(key_file_shape());
 }
 
 }  // namespace sluice::app

@@ -117,22 +117,44 @@ TEST(Configuration, OpensTheFilesThatItNames) {
       read_configuration(std::string{kRules} + "clients: {api_keys: {file: keys.json}}\n",
                          folder.file("sluice.yaml"), diagnostics);
   ASSERT_TRUE(diagnostics.ok()) << diagnostics.text();
-  const auto identifier = load_clients(configuration.clients);
-  ASSERT_TRUE(identifier) << identifier.error().text();
+  const auto identifier = load_clients(configuration.clients, diagnostics);
+  ASSERT_NE(identifier, nullptr) << diagnostics.text();
   identity::IdentifierScratch scratch;
   const HeaderView header{"X-Api-Key", "secret"};
   const RequestView request{.headers = {&header, 1}};
-  EXPECT_EQ((*identifier)->identify(request, Now{}, scratch).api_key, "ci");
+  EXPECT_EQ(identifier->identify(request, Now{}, scratch).api_key, "ci");
 }
 
-TEST(Configuration, SaysWhichFileIsMissing) {
+// All of them at once, with the lines of those that are there and no good.
+TEST(Configuration, SaysWhichFilesCannotBeUsed) {
+  const testing::TempFolder folder;
+  std::ofstream{folder.file("keys.yaml")} << "keys:\n  - {name: a, hash: sha256:0}\n  - name: b\n";
   config::Diagnostics diagnostics;
   const Configuration configuration =
-      read_configuration(std::string{kRules} + "clients: {geo: {country: nowhere.mmdb}}\n",
-                         "sluice.yaml", diagnostics);
-  const auto identifier = load_clients(configuration.clients);
-  ASSERT_FALSE(identifier);
-  EXPECT_THAT(identifier.error().text(), HasSubstr("nowhere.mmdb"));
+      read_configuration(std::string{kRules} +
+                             "clients:\n  api_keys: {file: keys.yaml}\n"
+                             "  tokens: {jwks: absent.json}\n  geo: {country: nowhere.mmdb}\n",
+                         folder.file("sluice.yaml"), diagnostics);
+  ASSERT_TRUE(diagnostics.ok()) << diagnostics.text();
+  EXPECT_EQ(load_clients(configuration.clients, diagnostics), nullptr);
+  EXPECT_EQ(diagnostics.errors(), 4U) << diagnostics.text();
+  EXPECT_THAT(diagnostics.text(), HasSubstr("nowhere.mmdb"));
+  EXPECT_THAT(diagnostics.text(), HasSubstr("absent.json"));
+  EXPECT_THAT(diagnostics.text(), HasSubstr("keys.yaml:2:21: hash: the hash is not one"));
+  EXPECT_THAT(diagnostics.text(), HasSubstr("keys.yaml:3:5: 'hash' is missing in key"));
+}
+
+TEST(Configuration, SaysThatAKeyedHashNeedsASecret) {
+  const testing::TempFolder folder;
+  std::ofstream{folder.file("keys.yaml")} << "keys: [{name: a, hash: '"
+                                          << identity::hash_api_key("k", "a long secret of it")
+                                          << "'}]\n";
+  config::Diagnostics diagnostics;
+  const Configuration configuration =
+      read_configuration(std::string{kRules} + "clients: {api_keys: {file: keys.yaml}}\n",
+                         folder.file("sluice.yaml"), diagnostics);
+  EXPECT_EQ(load_clients(configuration.clients, diagnostics), nullptr);
+  EXPECT_THAT(diagnostics.text(), HasSubstr("hashed under a secret, but there is none"));
 }
 
 // The page for people is written by the program, and must not fall behind it.

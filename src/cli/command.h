@@ -24,9 +24,12 @@ void add_replay(CLI::App& program, Action& action);
 void add_load(CLI::App& program, Action& action);
 void add_check(CLI::App& program, Action& action);
 void add_explain(CLI::App& program, Action& action);
+void add_init(CLI::App& program, Action& action);
+void add_keys(CLI::App& program, Action& action);
 void add_completion(CLI::App& program, Action& action);
 
-// Every command, and a command's options as they are typed, for messages and completion.
+// The commands of the program, or of a command that has its own, and a command's options as they
+// are typed: for messages and completion.
 [[nodiscard]] std::vector<const CLI::App*> commands_of(const CLI::App& program);
 [[nodiscard]] std::vector<std::string> option_names(const CLI::App& command);
 

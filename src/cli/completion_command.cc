@@ -3,11 +3,13 @@
 // The scripts are made from the command line's own description, so they cannot miss an option.
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/init/recipes.h"
 #include "cli/terminal.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,13 +35,40 @@ std::vector<Values> known_values() {
           {"--align", "epoch calendar first_request"}};
 }
 
+// Words that may follow a command; empty where anything may, as the name of a file.
+std::vector<std::string> words_behind(const CLI::App& command) {
+  std::vector<std::string> words;
+  for (const CLI::App* below : commands_of(command)) words.push_back(below->get_name());
+  if (command.get_name() == "completion") words = {"bash", "zsh", "fish"};
+  if (command.get_name() == "init") {
+    for (const Recipe& recipe : recipes()) words.emplace_back(recipe.name);
+  }
+  return words;
+}
+
+// Those of its own commands included: which of them was typed, the script does not look at.
+std::vector<std::string> all_options(const CLI::App& command) {
+  std::vector<std::string> options = option_names(command);
+  for (const CLI::App* below : commands_of(command)) {
+    for (const std::string& option : option_names(*below)) {
+      if (std::ranges::find(options, option) == options.end()) options.push_back(option);
+    }
+  }
+  return options;
+}
+
 std::string bash_script(const CLI::App& program) {
   std::string commands;
-  std::string cases;
+  std::string options;
+  std::string words;
   for (const CLI::App* command : commands_of(program)) {
     commands += fmt::format("{} ", command->get_name());
-    cases += fmt::format("    {}) words=\"{}\" ;;\n", command->get_name(),
-                         fmt::join(option_names(*command), " "));
+    options += fmt::format("          {}) words=\"{}\" ;;\n", command->get_name(),
+                           fmt::join(all_options(*command), " "));
+    if (const auto behind = words_behind(*command); !behind.empty()) {
+      words += fmt::format("          {}) words=\"{}\" ;;\n", command->get_name(),
+                           fmt::join(behind, " "));
+    }
   }
   std::string values;
   for (const Values& known : known_values()) {
@@ -51,10 +80,13 @@ std::string bash_script(const CLI::App& program) {
   case $previous in
 {values}    *)
       if ((COMP_CWORD == 1)); then
-        words="{commands}{options}"
+        words="{commands}{program_options}"
       elif [[ $current == -* ]]; then
         case ${{COMP_WORDS[1]}} in
-{cases}        esac
+{options}        esac
+      elif ((COMP_CWORD == 2)); then
+        case ${{COMP_WORDS[1]}} in
+{words}        esac
       fi
       ;;
   esac
@@ -63,36 +95,48 @@ std::string bash_script(const CLI::App& program) {
 complete -o default -F _sluice sluice
 )",
                      fmt::arg("values", values), fmt::arg("commands", commands),
-                     fmt::arg("options", fmt::join(option_names(program), " ")),
-                     fmt::arg("cases", cases));
+                     fmt::arg("program_options", fmt::join(option_names(program), " ")),
+                     fmt::arg("options", options), fmt::arg("words", words));
 }
 
 std::string zsh_script(const CLI::App& program) {
   return "#compdef sluice\nautoload -U +X bashcompinit && bashcompinit\n" + bash_script(program);
 }
 
+std::string fish_quoted(std::string_view text) {
+  std::string safe = "'";
+  for (const char c : text) safe += c == '\'' ? std::string{"\\'"} : std::string{c};
+  return safe + "'";
+}
+
+std::string fish_options(const CLI::App& command, std::string_view behind) {
+  std::string script;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      std::string values;
+      for (const Values& known : known_values()) {
+        if (known.options.ends_with("--" + name))
+          values = fmt::format(" -x -a {}", fish_quoted(known.words));
+      }
+      script += fmt::format("{} -l {}{} -d {}\n", behind, name, values,
+                            fish_quoted(option->get_description()));
+    }
+  }
+  return script;
+}
+
 std::string fish_script(const CLI::App& program) {
-  const auto quote = [](std::string_view text) {
-    std::string safe = "'";
-    for (const char c : text) safe += c == '\'' ? std::string{"\\'"} : std::string{c};
-    return safe + "'";
-  };
   std::string script;
   for (const CLI::App* command : commands_of(program)) {
     script += fmt::format("complete -c sluice -n __fish_use_subcommand -a {} -d {}\n",
-                          command->get_name(), quote(command->get_description()));
-    for (const CLI::Option* option : command->get_options()) {
-      for (const std::string& name : option->get_lnames()) {
-        std::string values;
-        for (const Values& known : known_values()) {
-          if (known.options.ends_with("--" + name))
-            values = fmt::format(" -x -a {}", quote(known.words));
-        }
-        script +=
-            fmt::format("complete -c sluice -n '__fish_seen_subcommand_from {}' -l {}{} -d {}\n",
-                        command->get_name(), name, values, quote(option->get_description()));
-      }
+                          command->get_name(), fish_quoted(command->get_description()));
+    const std::string behind =
+        fmt::format("complete -c sluice -n '__fish_seen_subcommand_from {}'", command->get_name());
+    script += fish_options(*command, behind);
+    if (const auto words = words_behind(*command); !words.empty()) {
+      script += fmt::format("{} -a '{}'\n", behind, fmt::join(words, " "));
     }
+    for (const CLI::App* below : commands_of(*command)) script += fish_options(*below, behind);
   }
   return script;
 }

@@ -1,13 +1,18 @@
 #include "cli/file.h"
 
+#include "base/file_descriptor.h"
+
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 #include <system_error>
+#include <unistd.h>
 
 namespace sluice::cli {
 
@@ -30,6 +35,23 @@ Parsed<void> write_file(const std::string& path, std::string_view content) {
     if (!file) return failed();
   }
   if (replace && std::rename(unfinished.c_str(), path.c_str()) != 0) return failed();
+  return {};
+}
+
+Parsed<void> create_file(const std::string& path, std::string_view content, bool for_owner_only) {
+  const mode_t mode = for_owner_only ? 0600 : 0666;  // the user's mask takes from it
+  const FileDescriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)};
+  if (!file) return mistake(fmt::format("cannot create {}: {}", path, std::strerror(errno)));
+  while (!content.empty()) {
+    const ssize_t written = ::write(file.get(), content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int error = errno;
+      ::unlink(path.c_str());
+      return mistake(fmt::format("cannot write {}: {}", path, std::strerror(error)));
+    }
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
   return {};
 }
 

@@ -19,19 +19,29 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
+  sluice init login
   sluice check sluice.yaml
   sluice explain 'GET /v1/users' -c sluice.yaml --ip 192.0.2.1
   sluice replay trace.csv --limit 100/1s
   sluice replay trace.csv --limit 100/1s --compare --svg comparison.svg
   sluice load --limit 20/1s --virtual
+  sluice keys new --name acme --tier paid --file keys.yaml
 
 Exit status: 0 success, 2 the command line is wrong, 3 the input or the system is; 1 is for commands
 that can answer no. `sluice COMMAND --help` has more.)";
 
-// The command whose options could not be parsed, for "sluice replay: ...".
-std::string parsed_command(const CLI::App& program) {
+// The command that the line names, as far as it could be parsed; the program itself for none.
+const CLI::App& parsed_command(const CLI::App& program) {
   const auto commands = program.get_subcommands();
-  return commands.empty() ? "" : commands.front()->get_name();
+  return commands.empty() ? program : parsed_command(*commands.front());
+}
+
+// For "sluice keys new: ...", without the program's own name.
+std::string name_of(const CLI::App& command) {
+  const CLI::App* const parent = command.get_parent();
+  if (parent == nullptr) return {};
+  const std::string above = name_of(*parent);
+  return above + (above.empty() ? "" : " ") + command.get_name();
 }
 
 std::vector<std::string> command_names(const CLI::App& program) {
@@ -69,19 +79,30 @@ std::string unexpected_argument(const CLI::App& command, const std::vector<std::
                      nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
 }
 
+// Of the program, or of a command that has commands of its own, and none of those was named.
+std::string usage_of_group(const CLI::App& group, std::span<char* const> behind) {
+  if (behind.empty()) {
+    return fmt::format("a command is missing; known are {}", known_commands(group));
+  }
+  const std::string_view word = behind.front();
+  return word.starts_with('-') ? fmt::format("unknown option {}", quoted(word))
+                               : unknown_command(group, word);
+}
+
+std::size_t depth_of(const CLI::App& command) {
+  return command.get_parent() == nullptr ? 0 : 1 + depth_of(*command.get_parent());
+}
+
 int report_usage(const CLI::App& program, const CLI::ParseError& error,
                  std::span<char* const> arguments) {
-  const std::string command = parsed_command(program);
-  const std::string name = command.empty() ? "sluice" : "sluice " + command;
+  const CLI::App& command = parsed_command(program);
+  const std::string name = "sluice" + (depth_of(command) == 0 ? "" : " " + name_of(command));
   std::string message = error.what();
-  if (command.empty() && arguments.size() > 1) {
-    const std::string_view word = arguments[1];
-    message = word.starts_with('-') ? fmt::format("unknown option {}", quoted(word))
-                                    : unknown_command(program, word);
-  } else if (command.empty()) {
-    message = fmt::format("a command is missing; known are {}", known_commands(program));
-  } else if (const auto extras = program.get_subcommands().front()->remaining(); !extras.empty()) {
-    message = unexpected_argument(*program.get_subcommands().front(), extras);
+  if (!commands_of(command).empty()) {
+    const std::size_t named = std::min(1 + depth_of(command), arguments.size());
+    message = usage_of_group(command, arguments.subspan(named));
+  } else if (const auto extras = command.remaining(); !extras.empty()) {
+    message = unexpected_argument(command, extras);
   }
   fmt::print(stderr, "{}: {}\nTry '{} --help'.\n", name, message, name);
   return static_cast<int>(ExitCode::usage);
@@ -161,10 +182,12 @@ int run_program(int argc, char** argv) {
   program.set_version_flag("--version", std::string{"sluice "} + SLUICE_VERSION);
   program.require_subcommand(1);
   Action action;
+  add_init(program, action);
   add_check(program, action);
   add_explain(program, action);
   add_replay(program, action);
   add_load(program, action);
+  add_keys(program, action);
   add_completion(program, action);
 
   try {
@@ -178,7 +201,7 @@ int run_program(int argc, char** argv) {
   try {
     return static_cast<int>(action());
   } catch (const std::exception& error) {
-    complain(parsed_command(program), fmt::format("unexpected failure: {}", error.what()));
+    complain(name_of(parsed_command(program)), fmt::format("unexpected failure: {}", error.what()));
     return static_cast<int>(ExitCode::failure);
   }
 }

@@ -189,15 +189,17 @@ class Checker {
   }
 
   void report_unknown(const Node& key, const Section& section, Misspelt& misspelt) {
-    const std::string message = fmt::format("unknown key {} in {}", quoted(key.text), section.name);
+    std::vector<std::string_view> known;
+    for (const Key& one : section.keys) known.push_back(one.name);
+    const std::string_view nearest = nearest_word(key.text, known);
+    // A word that resembles a known one is no secret.
+    const std::string shown = nearest.empty() ? key.shown() : quoted(key.text);
+    const std::string message = fmt::format("unknown key {} in {}", shown, section.name);
     if (const Hint* hint = find_hint(section.hints, key.text)) {
       misspelt.hinted = true;
       diagnostics_.error(key, message, std::string{hint->remedy});
       return;
     }
-    std::vector<std::string_view> known;
-    for (const Key& one : section.keys) known.push_back(one.name);
-    const std::string_view nearest = nearest_word(key.text, known);
     if (!nearest.empty()) misspelt.meant.push_back(nearest);
     diagnostics_.error(key, message,
                        nearest.empty() ? fmt::format("known are {}", join_words(known))

@@ -44,10 +44,29 @@ std::string_view first_line(std::string_view text) noexcept {
   return text.substr(0, text.find('\n'));
 }
 
+bool is_confidential(const Node& node) noexcept {
+  return node.source != nullptr && node.source->confidential;
+}
+
 // A text that is quoted or spans lines is longer in the file than in the tree: the caret marks its
 // beginning only.
-std::string_view written(const Node& node) noexcept {
-  return node.is_scalar() || node.is_null() ? first_line(node.text) : std::string_view{};
+std::string written(const Node& node) {
+  const bool told = (node.is_scalar() || node.is_null()) && !is_confidential(node);
+  return std::string{told ? first_line(node.text) : std::string_view{}};
+}
+
+std::string line_of(const Source& source, const Place& place) {
+  return source.confidential ? std::string{} : std::string{source.line(place.line)};
+}
+
+Mistake mistake_at(const Node& at, Severity severity, std::string message, std::string remedy) {
+  const Place place = at.place();
+  return {.severity = severity,
+          .place = place,
+          .offending = written(at),
+          .line = at.source == nullptr ? std::string{} : line_of(*at.source, place),
+          .message = std::move(message),
+          .remedy = std::move(remedy)};
 }
 
 std::size_t more_than(std::size_t total, std::size_t shown) noexcept {
@@ -73,13 +92,7 @@ void Diagnostics::add(Mistake mistake) {
 }
 
 void Diagnostics::error(const Node& at, std::string message, std::string remedy) {
-  const Place place = at.place();
-  add({.severity = Severity::error,
-       .place = place,
-       .offending = std::string{written(at)},
-       .line = at.source == nullptr ? "" : std::string{at.source->line(place.line)},
-       .message = std::move(message),
-       .remedy = std::move(remedy)});
+  add(mistake_at(at, Severity::error, std::move(message), std::move(remedy)));
 }
 
 void Diagnostics::error(const Node& at, const Diagnostic& diagnostic) {
@@ -87,13 +100,7 @@ void Diagnostics::error(const Node& at, const Diagnostic& diagnostic) {
 }
 
 void Diagnostics::warning(const Node& at, std::string message, std::string remedy) {
-  const Place place = at.place();
-  add({.severity = Severity::warning,
-       .place = place,
-       .offending = std::string{written(at)},
-       .line = at.source == nullptr ? "" : std::string{at.source->line(place.line)},
-       .message = std::move(message),
-       .remedy = std::move(remedy)});
+  add(mistake_at(at, Severity::warning, std::move(message), std::move(remedy)));
 }
 
 void Diagnostics::error(const Source& source, std::size_t offset, std::string message,
@@ -102,7 +109,7 @@ void Diagnostics::error(const Source& source, std::size_t offset, std::string me
   add({.severity = Severity::error,
        .place = place,
        .offending = {},
-       .line = std::string{source.line(place.line)},
+       .line = line_of(source, place),
        .message = std::move(message),
        .remedy = std::move(remedy)});
 }

@@ -91,6 +91,10 @@ const Node* Node::find(std::string_view key_text) const noexcept {
 
 Place Node::place() const { return source == nullptr ? Place{} : source->place(offset); }
 
+std::string Node::shown() const {
+  return source != nullptr && source->confidential ? "'...'" : quoted(text);
+}
+
 std::optional<Document> parse_document(std::string_view text, std::string_view file,
                                        Diagnostics& diagnostics, const DocumentOptions& options) {
   if (text.size() > options.bytes_max) {
@@ -103,7 +107,8 @@ std::optional<Document> parse_document(std::string_view text, std::string_view f
     diagnostics.add(std::move(too_long));
     return std::nullopt;
   }
-  auto source = std::make_shared<const Source>(file, text);
+  auto source = std::make_shared<Source>(file, text);
+  source->confidential = options.confidential;
   if (!check_bytes(*source, diagnostics)) return std::nullopt;
 
   std::optional<Node> root = read_yaml(*source, diagnostics, options);

@@ -27,7 +27,8 @@ namespace sluice::config {
 // one line.
 struct Source {
   std::string file;
-  std::string text;  // without a byte order mark
+  std::string text;           // without a byte order mark
+  bool confidential = false;  // see DocumentOptions
   std::vector<std::uint32_t> line_starts;
 
   Source(std::string_view file_name, std::string_view content);
@@ -73,6 +74,9 @@ struct Node {
   [[nodiscard]] const Node* find(std::string_view key_text) const noexcept;
 
   [[nodiscard]] Place place() const;
+
+  // For messages about a word that nobody knows: in quotes, or '...' where it may be a secret.
+  [[nodiscard]] std::string shown() const;
 };
 
 struct Document {
@@ -82,6 +86,9 @@ struct Document {
 
 struct DocumentOptions {
   bool lenient = false;
+  // People put secrets in the wrong place: no message about such a file shows a line of it, or what
+  // stands where a key should. Which values may be shown, the formats of its grammar decide.
+  bool confidential = false;
   std::size_t bytes_max = 16U << 20U;
   std::size_t depth_max = 32;
   std::size_t nodes_max = 4'000'000;  // keeps aliases of aliases from filling the memory

@@ -165,7 +165,7 @@ class Builder final : public YAML::EventHandler {
           open->node.is_list() ? "end of sequence flow not found" : "end of map flow not found");
       throw Stop{open->node.offset, mistake.message, mistake.remedy};
     }
-    throw Stop{key.offset, fmt::format("there is no ':' after {}", quoted(key.text)),
+    throw Stop{key.offset, fmt::format("there is no ':' after {}", key.shown()),
                "write key: value"};
   }
 
@@ -241,8 +241,8 @@ class Builder final : public YAML::EventHandler {
       key.kind = Node::Kind::refused;
     } else if (const Node* first = known_key(map, key)) {
       diagnostics_.error(key,
-                         fmt::format("the key {} is written twice, first in line {}",
-                                     quoted(key.text), first->place().line),
+                         fmt::format("the key {} is written twice, first in line {}", key.shown(),
+                                     first->place().line),
                          "remove one of the two");
       key.kind = Node::Kind::refused;
     }

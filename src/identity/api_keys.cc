@@ -5,8 +5,10 @@
 #include "identity/base64.h"
 #include "identity/fields.h"
 #include "identity/headers.h"
+#include "identity/random_bytes.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <set>
@@ -47,21 +49,20 @@ struct Hash {
 
 // The text is never part of a message: whoever puts a key there by mistake must not find it in
 // logs.
-Parsed<Hash> parse_hash(const ApiKeyRecord& record) {
-  std::string_view text = record.hash;
+Parsed<Hash> parse_hash(std::string_view text) {
   const bool keyed = text.starts_with(kKeyedPrefix);
   if (!keyed && !text.starts_with(kPlainPrefix)) {
-    return mistake("the hash of API key " + quoted(record.name) + " has no known prefix",
+    return mistake("has no known prefix",
                    "write sha256: or hmac-sha256: and 64 hexadecimal digits");
   }
   text.remove_prefix(keyed ? kKeyedPrefix.size() : kPlainPrefix.size());
   const std::optional<Sha256Bytes> bytes = parse_hex(text);
-  if (!bytes) {
-    return mistake("the hash of API key " + quoted(record.name) + " is not one",
-                   "write 64 hexadecimal digits behind the colon");
-  }
+  if (!bytes) return mistake("is not one", "write 64 hexadecimal digits behind the colon");
   return Hash{keyed, *bytes};
 }
+
+// Five bits each; without 0, 1 and 8, which look like letters.
+constexpr std::string_view kKeyDigits = "abcdefghijklmnopqrstuvwxyz234567";
 
 std::optional<std::string_view> basic_user(const RequestView& request,
                                            std::span<char> scratch) noexcept {
@@ -143,8 +144,11 @@ Parsed<ApiKeys> ApiKeys::create(std::vector<ApiKeyRecord> records, std::string_v
     if (!names.insert(record.name).second) {
       return mistake("two API keys are called " + quoted(record.name), "rename one of them");
     }
-    Parsed<Hash> hash = parse_hash(record);
-    if (!hash) return tl::unexpected(std::move(hash.error()));
+    const Parsed<Hash> hash = parse_hash(record.hash);
+    if (!hash) {
+      return mistake("the hash of API key " + quoted(record.name) + " " + hash.error().message,
+                     hash.error().remedy);
+    }
     if (hash->keyed && secret.size() < kSecretBytesMin) {
       return mistake("API key " + quoted(record.name) + " is hashed under a secret, but there is " +
                          (secret.empty() ? "none" : "only a short one"),
@@ -180,6 +184,20 @@ const ApiKey* ApiKeys::find(std::string_view key) const noexcept {
 std::string hash_api_key(std::string_view key, std::string_view secret) {
   if (secret.empty()) return std::string{kPlainPrefix} + hex(sha256(key));
   return std::string{kKeyedPrefix} + hex(HmacSecret{secret}(key));
+}
+
+std::optional<Diagnostic> api_key_hash_mistake(std::string_view hash) {
+  Parsed<Hash> parsed = parse_hash(hash);
+  if (parsed) return std::nullopt;
+  return Diagnostic{"the hash " + parsed.error().message, std::move(parsed.error().remedy)};
+}
+
+std::string new_api_key() {
+  std::array<unsigned char, 32> random;  // of each byte five bits
+  fill_random(random);
+  std::string key = "sluice_";
+  for (const unsigned char byte : random) key += kKeyDigits[byte % kKeyDigits.size()];
+  return key;
 }
 
 std::optional<std::string_view> presented_api_key(const RequestView& request,

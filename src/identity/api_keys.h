@@ -91,6 +91,13 @@ class ApiKeys {
 // The hash of a key as records write it: keyed if there is a secret.
 [[nodiscard]] std::string hash_api_key(std::string_view key, std::string_view secret = {});
 
+// What keeps a text from being such a hash, without the text.
+[[nodiscard]] std::optional<Diagnostic> api_key_hash_mistake(std::string_view hash);
+
+// A key that nobody has: 160 random bits behind a word by which scanners for leaked secrets can
+// find it.
+[[nodiscard]] std::string new_api_key();
+
 // Where a client may put its key.
 struct ApiKeySource {
   enum class Kind : std::uint8_t { header, query, cookie, basic };

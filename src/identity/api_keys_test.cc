@@ -1,12 +1,10 @@
 #include "identity/api_keys.h"
 
-#include "identity/api_key_file.h"
-#include "support/temp_folder.h"
-
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
-#include <fstream>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -157,64 +155,33 @@ TEST(PresentedApiKey, OfBasicIsTheUserName) {
   }
 }
 
-TEST(ApiKeyFile, HoldsRecords) {
-  const auto records = parse_api_keys(
-      R"({"keys": [{"name": "ci", "hash": "sha256:00", "user": "u", "tenant": "t", "tier": "paid",
-                    "attributes": {"plan": {"seats": 5}, "beta": true},
-                    "expires": "2030-01-01T00:00:00Z"}, {"name": "b", "hash": "h"}]})",
-      "keys.json");
-  ASSERT_TRUE(records) << records.error().text();
-  ASSERT_EQ(records->size(), 2U);
-  const ApiKeyRecord& first = records->front();
-  EXPECT_EQ(first.name, "ci");
-  EXPECT_EQ(first.hash, "sha256:00");
-  EXPECT_EQ(first.user, "u");
-  EXPECT_EQ(first.tenant, "t");
-  EXPECT_EQ(first.tier, "paid");
-  EXPECT_EQ(ApiKey{first}.find("plan.seats"), "5");
-  EXPECT_EQ(ApiKey{first}.find("beta"), "true");
-  EXPECT_EQ(first.expires, WallTime{std::chrono::seconds{1'893'456'000}});
-  EXPECT_EQ(records->back().name, "b");
-  EXPECT_FALSE(records->back().expires);
-}
-
-// Ordered by their names as text, the eleventh key comes before the third.
-TEST(ApiKeyFile, KeepsMoreThanTenKeysApart) {
-  std::string json = R"({"keys": [)";
-  for (int i = 0; i < 25; ++i) {
-    json += (i > 0 ? "," : "") + (R"({"name": "n)" + std::to_string(i) + R"(", "hash": "h"})");
-  }
-  const auto records = parse_api_keys(json + "]}", "keys.json");
-  ASSERT_TRUE(records) << records.error().text();
-  ASSERT_EQ(records->size(), 25U);
-  for (std::size_t i = 0; i < 25; ++i) EXPECT_EQ((*records)[i].name, "n" + std::to_string(i));
-}
-
-TEST(ApiKeyFile, NamesThePlaceOfAMistake) {
-  const auto message = [](std::string_view json) {
-    const auto records = parse_api_keys(json, "keys.json");
-    return records ? "fine" : records.error().text();
-  };
-  EXPECT_EQ(message("{\"keys\":\n [nope]}"), "keys.json:2:3: not a value");
-  EXPECT_NE(message(R"({"keys": [{"nam": "a"}]})").find("did you mean 'name'?"), std::string::npos);
-  EXPECT_NE(message(R"({"keys": [{"name": 1}]})").find("key 1"), std::string::npos);
-  for (const char* json :
-       {"{}", R"({"keys": {}})", R"({"keys": [1]})", R"({"keys": [], "x": 1})",
-        R"({"keys": [], "keys.999999999999": {}})", R"({"keys": [{"expires": "tomorrow"}]})",
-        R"({"keys": [{"user": null}]})", R"({"keys": [{"attributes": []}]})"}) {
-    EXPECT_EQ(message(json).rfind("keys.json", 0), 0U) << json << ": " << message(json);
+// The text may be a key that stands in the wrong place.
+TEST(ApiKeys, HaveHashesThatAreCheckedWithoutBeingTold) {
+  EXPECT_FALSE(api_key_hash_mistake(hash_api_key("k")));
+  EXPECT_FALSE(api_key_hash_mistake(hash_api_key("k", kSecret)));
+  for (const char* const wrong : {"", "my-secret-key", "sha256:my-secret-key", "sha256:"}) {
+    const auto mistake = api_key_hash_mistake(wrong);
+    ASSERT_TRUE(mistake) << wrong;
+    EXPECT_EQ(mistake->text().find("my-secret-key"), std::string::npos);
+    EXPECT_FALSE(mistake->remedy.empty());
   }
 }
 
-TEST(ApiKeyFile, IsReadFromDisk) {
-  const testing::TempFolder folder;
-  const std::string path = folder.file("keys.json");
-  std::ofstream{path} << R"({"keys": [{"name": "a", "hash": "h"}]})";
-  const auto records = read_api_keys(path);
-  ASSERT_TRUE(records) << records.error().text();
-  EXPECT_EQ(records->size(), 1U);
-  EXPECT_NE(read_api_keys(folder.file("absent")).error().text().find("absent"), std::string::npos);
-  EXPECT_FALSE(read_api_keys(folder.file(".")));
+// Long enough that nobody finds one by trying, and of characters that survive headers, URLs, shells
+// and YAML as they are.
+TEST(ApiKeys, AreMadeAtRandom) {
+  std::set<std::string> made;
+  std::set<char> used;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string key = new_api_key();
+    ASSERT_EQ(key.size(), 7U + 32U);
+    ASSERT_EQ(key.rfind("sluice_", 0), 0U);
+    for (const char c : key.substr(7)) used.insert(c);
+    EXPECT_TRUE(made.insert(key).second);
+  }
+  EXPECT_EQ(used.size(), 32U);
+  EXPECT_TRUE(std::all_of(used.begin(), used.end(),
+                          [](char c) { return (c >= 'a' && c <= 'z') || (c >= '2' && c <= '7'); }));
 }
 
 }  // namespace

@@ -3,12 +3,9 @@
 #include "base/characters.h"
 #include "base/text.h"
 #include "identity/headers.h"
-
-#include <openssl/rand.h>
+#include "identity/random_bytes.h"
 
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 namespace sluice::identity {
@@ -23,10 +20,7 @@ std::uint64_t next_generation() noexcept {
 DigestSecret random_secret() {
   DigestSecret secret;
   static_assert(sizeof(secret) == 16);
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(&secret), sizeof(secret)) != 1) {
-    std::fputs("no random numbers from OpenSSL\n", stderr);
-    std::abort();
-  }
+  fill_random({reinterpret_cast<unsigned char*>(&secret), sizeof(secret)});
   return secret;
 }
 

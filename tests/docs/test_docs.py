@@ -13,6 +13,8 @@ Conventions for a ```console block:
   $ ./dev test            must name a subcommand of ./dev. Other commands (git, cd, cmake)
                           are only read.
 
+A ```yaml block is a whole configuration and passes `sluice check`.
+
 Pictures: docs/pictures/README.md lists the commands that draw them; each must come out the same to
 the byte.
 """
@@ -235,6 +237,22 @@ class Documents(unittest.TestCase):
             with self.subTest(trace=trace.name):
                 self.assertTrue(trace.read_text().startswith("# "), "the first line is no comment")
                 self.assertTrue(f"traces/{trace.name}" in shown, "no document uses it")
+
+
+    def test_configurations_are_good(self):
+        """Every ```yaml block is a whole file that `sluice check` has nothing against."""
+        seen = 0
+        for path in markdown_files():
+            for start, language, lines in split_fences(path.read_text()):
+                if language != "yaml":
+                    continue
+                seen += 1
+                with Sandbox() as sandbox, self.subTest(file=name_of(path), line=start):
+                    (sandbox.directory / "sluice.yaml").write_text("\n".join(lines) + "\n")
+                    check = Command(start, "sluice check --offline sluice.yaml")
+                    check.expected = ["..."]
+                    self.assertIsNone(sandbox.problem_with(check))
+        self.assertGreater(seen, 0, "no document shows a configuration")
 
 
 class Checker(unittest.TestCase):

@@ -9,13 +9,13 @@ from support import ScenarioTest
 class Program(ScenarioTest):
     def test_version_and_help(self):
         self.assertRegex(self.ok("--version").out, r"^sluice \d+\.\d+\.\d+\n$")
-        for command in ([], ["check"], ["explain"], ["replay"], ["load"]):
-            self.assertIn("Examples:", self.ok(*command, "--help").out)
+        for command in ("", "init", "check", "explain", "replay", "load", "keys", "keys new"):
+            self.assertIn("Examples:", self.ok(*command.split(), "--help").out)
 
     def test_unknown_words(self):
         self.refuses(2, r"unknown command 'reply'; did you mean replay\? known are", "reply")
         self.refuses(2, r"--nope", "--nope")
-        known = "check, explain, replay, load and completion"
+        known = "init, check, explain, replay, load, keys and completion"
         self.refuses(2, f"a command is missing; known are {known}")
 
 
@@ -40,11 +40,15 @@ class Completion(ScenarioTest):
         self.assertIn("--virtual", self.complete("sluice", "load", "--v"))
         self.assertEqual(self.complete("sluice", "load", "-a", "sliding_l"), ["sliding_log"])
         self.assertEqual(self.complete("sluice", "replay", "trace"), [])
+        self.assertEqual(self.complete("sluice", "replay", ""), [])
+        self.assertEqual(sorted(self.complete("sluice", "keys", "")), ["list", "new"])
+        self.assertIn("--expires", self.complete("sluice", "keys", "new", "--"))
+        self.assertEqual(self.complete("sluice", "init", "pl"), ["plans"])
 
     def test_the_other_shells_name_every_command(self):
         for shell in ("zsh", "fish"):
             script = self.ok("completion", shell).out
-            for command in ("check", "explain", "replay", "load", "completion"):
+            for command in ("init", "check", "explain", "replay", "load", "keys", "completion"):
                 self.assertIn(command, script)
         self.refuses(2, r"unknown shell 'tcsh'; known are bash, zsh and fish", "completion", "tcsh")
 

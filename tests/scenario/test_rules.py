@@ -53,7 +53,11 @@ class Check(ScenarioTest):
     def test_files_that_cannot_be_used(self):
         self.refuses(3, r"nowhere.yaml.*No such file", "check", "nowhere.yaml")
         keys = self.file("sluice.yaml", CONFIGURATION + "clients: {api_keys: {file: keys.json}}\n")
-        self.refuses(1, r"keys.json", "check", keys)
+        done = sluice("check", keys)
+        self.assertEqual(done.code, 1)
+        self.assertRegex(done.err, r"cannot open '.*keys.json'")
+        self.assertIn("1 mistake in the files that it names (--offline does not look", done.err)
+        self.assertEqual(json.loads(sluice("check", "--json", keys).out)["errors"], 1)
         self.ok("check", "--offline", keys)
         self.refuses(2, r"FILE is required", "check")
 

@@ -1,10 +1,11 @@
 #include "cli/check/check.h"
 
+#include "app/api_key_grammar.h"
 #include "app/configuration.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "cli/rule_text.h"
 #include "cli/terminal.h"
-#include "base/read_file.h"
 #include <sluice/core/compiled_limit.h>
 #include <sluice/core/limit_text.h>
 
@@ -103,25 +104,27 @@ ExitCode report(const app::Configuration& configuration, const config::Diagnosti
   return output.finish(kCommand, ExitCode::ok);
 }
 
-ExitCode report_mistakes(const config::Diagnostics& diagnostics, const CheckOptions& options) {
+ExitCode report_mistakes(const config::Diagnostics& diagnostics, const CheckOptions& options,
+                         std::string_view addition = {}) {
   if (options.json) {
     Output output;
     output.write(diagnostics.json() + "\n");
     return output.finish(kCommand, ExitCode::negative);
   }
   fmt::print(stderr, "{}", diagnostics.text());
-  complain(kCommand, fmt::format("{}: {} {}", options.file, diagnostics.errors(),
-                                 diagnostics.errors() == 1 ? "mistake" : "mistakes"));
+  complain(kCommand, fmt::format("{}: {} {}{}", options.file, diagnostics.errors(),
+                                 diagnostics.errors() == 1 ? "mistake" : "mistakes", addition));
   return ExitCode::negative;
 }
 
 }  // namespace
 
 ExitCode check(const CheckOptions& options) {
-  if (options.print_schema || options.print_reference) {
+  if (options.print_schema || options.print_keys_schema || options.print_reference) {
     Output output;
-    output.write(options.print_schema ? app::configuration_schema() + "\n"
-                                      : app::configuration_reference());
+    output.write(options.print_schema        ? app::configuration_schema() + "\n"
+                 : options.print_keys_schema ? app::key_file_schema() + "\n"
+                                             : app::configuration_reference());
     return output.finish(kCommand, ExitCode::ok);
   }
   const Parsed<std::string> text = sluice::read_file(options.file, kFileBytesMax);
@@ -133,14 +136,11 @@ ExitCode check(const CheckOptions& options) {
   const app::Configuration configuration =
       app::read_configuration(*text, options.file, diagnostics);
   if (!diagnostics.ok()) return report_mistakes(diagnostics, options);
-  if (!diagnostics.empty() && !options.json) fmt::print(stderr, "{}", diagnostics.text());
-  if (!options.offline) {
-    const auto identifier = app::load_clients(configuration.clients);
-    if (!identifier) {
-      complain(kCommand, identifier.error().text() + " (--offline does not look)");
-      return ExitCode::negative;
-    }
+  if (!options.offline && app::load_clients(configuration.clients, diagnostics) == nullptr) {
+    return report_mistakes(diagnostics, options,
+                           " in the files that it names (--offline does not look at those)");
   }
+  if (!diagnostics.empty() && !options.json) fmt::print(stderr, "{}", diagnostics.text());
   return report(configuration, diagnostics, options);
 }
 

@@ -34,11 +34,13 @@ void add_check(CLI::App& program, Action& action) {
                     "Do not open the files that the configuration names");
   CLI::Option* schema = command->add_flag("--print-schema", options->print_schema,
                                           "Print the JSON Schema of the file, for editors");
+  CLI::Option* keys_schema = command->add_flag("--print-keys-schema", options->print_keys_schema,
+                                               "Print the JSON Schema of a file of API keys");
   CLI::Option* reference = command->add_flag("--print-reference", options->print_reference,
                                              "Print every key of the file, in Markdown");
   command->footer(kFooter);
-  command->callback([options, file, schema, reference, &action] {
-    const bool prints = schema->count() + reference->count() > 0;
+  command->callback([options, file, schema, keys_schema, reference, &action] {
+    const bool prints = schema->count() + keys_schema->count() + reference->count() > 0;
     if (file->count() == 0 && !prints) throw CLI::RequiredError{"FILE"};
     action = [options] { return check(*options); };
   });

@@ -303,9 +303,9 @@ ExitCode explain(const ExplainOptions& options) {
   }
   const SystemClock clock;
   const Now now = clock.now();
-  auto identifier = app::load_clients(configuration.clients);
-  if (!identifier) {
-    complain(kCommand, identifier.error().text());
+  const auto identifier = app::load_clients(configuration.clients, diagnostics);
+  if (identifier == nullptr) {
+    fmt::print(stderr, "{}", diagnostics.text());
     return ExitCode::failure;
   }
   auto engine = app::OfflineEngine::start(configuration, store::Mapping::kMemoryMin, now);
@@ -314,7 +314,7 @@ ExitCode explain(const ExplainOptions& options) {
     return ExitCode::failure;
   }
   engine::Worker& worker = (*engine)->worker();
-  worker.use(*identifier, configuration.clients.require);
+  worker.use(identifier, configuration.clients.require);
 
   auto op = std::make_unique<engine::Op>();
   for (std::uint32_t i = 0; i < options.repeat; ++i) {
@@ -322,7 +322,7 @@ ExitCode explain(const ExplainOptions& options) {
     if (i + 1 < options.repeat) worker.settle(*op, nullptr, now);
   }
   identity::IdentifierScratch scratch;
-  const Story story = story_of(**engine, **identifier, *request, *op, now, scratch);
+  const Story story = story_of(**engine, *identifier, *request, *op, now, scratch);
   Output output;
   if (options.json) {
     tell_json(*request, story, *op, output);

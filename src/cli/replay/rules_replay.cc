@@ -209,7 +209,10 @@ std::string summary(const Run& run, const Output& output) {
   text += table.text(output);
   const auto unmatched = sum.reasons.find("unmatched");
   if (unmatched != sum.reasons.end()) {
-    text += fmt::format("\n{} requests were concerned by no rule.\n", unmatched->second);
+    text +=
+        fmt::format("\n{} concerned by no rule.\n",
+                    unmatched->second == 1 ? "1 request was"
+                                           : fmt::format("{} requests were", unmatched->second));
   }
   return text;
 }

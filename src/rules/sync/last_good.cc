@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "rules/source/read_file.h"
-#include "rules/sync/replace_file.h"
+#include "base/replace_file.h"
 
 #include <fmt/format.h>
 

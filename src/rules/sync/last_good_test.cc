@@ -1,6 +1,6 @@
 #include "rules/sync/last_good.h"
 
-#include "rules/sync/replace_file.h"
+#include "base/replace_file.h"
 #include "support/child.h"
 #include "support/property.h"
 #include "support/temp_folder.h"
