@@ -107,15 +107,17 @@ Endpoint Endpoint::of_path(std::string path) {
 }
 
 std::string Endpoint::text() const {
-  const std::string behind = ":" + std::to_string(port);
+  std::string text;
   switch (kind) {
-    case Kind::any: return behind;
+    case Kind::unix_path: return text.append(kUnix).append(name);
+    case Kind::any: break;
+    case Kind::name: text = name; break;
     case Kind::address:
-      return (address.is_v4 ? address.text() : "[" + address.text() + "]") + behind;
-    case Kind::name: return name + behind;
-    case Kind::unix_path: return std::string{kUnix} + name;
+      text = address.text();
+      if (!address.is_v4) text.insert(0, 1, '[').push_back(']');
+      break;
   }
-  return {};
+  return text.append(1, ':').append(std::to_string(port));
 }
 
 }  // namespace sluice::net
