@@ -15,13 +15,13 @@ namespace sluice::net {
 class SocketAddress {
  public:
   // No address yet: room for the operating system to write one.
-  SocketAddress() noexcept : family_only_{} {}
+  SocketAddress() noexcept = default;
 
   [[nodiscard]] static SocketAddress of(const IpAddress& address, std::uint16_t port) noexcept;
   // Nothing if the path is empty, too long or holds a zero.
   [[nodiscard]] static std::optional<SocketAddress> of_path(std::string_view path) noexcept;
 
-  [[nodiscard]] int family() const noexcept { return family_only_.sa_family; }
+  [[nodiscard]] int family() const noexcept { return storage_.any.sa_family; }
   [[nodiscard]] bool is_ip() const noexcept { return family() == AF_INET || family() == AF_INET6; }
   // Of IP addresses; otherwise 0.0.0.0 and 0.
   [[nodiscard]] IpAddress ip() const noexcept;
@@ -29,18 +29,19 @@ class SocketAddress {
   // Of Unix sockets; otherwise, and for unnamed ones, empty.
   [[nodiscard]] std::string_view path() const noexcept;
 
-  [[nodiscard]] const sockaddr* get() const noexcept { return &family_only_; }
-  [[nodiscard]] sockaddr* get() noexcept { return &family_only_; }
+  [[nodiscard]] const sockaddr* get() const noexcept { return &storage_.any; }
+  [[nodiscard]] sockaddr* get() noexcept { return &storage_.any; }
   [[nodiscard]] socklen_t size() const noexcept { return size_; }
   [[nodiscard]] socklen_t* size() noexcept { return &size_; }
 
  private:
-  union {
-    sockaddr family_only_;
-    sockaddr_in v4_;
-    sockaddr_in6 v6_;
-    sockaddr_un local_;
+  union Storage {
+    sockaddr any;  // of which all have the family
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+    sockaddr_un local;
   };
+  Storage storage_{.any = {}};
   socklen_t size_ = sizeof(sockaddr_un);  // the largest
 };
 

@@ -1,9 +1,10 @@
 // A connection, plain or under TLS; whoever uses it need not know which.
 //
 // The owner is called when something becomes possible that was not before, and then reads and
-// writes until an attempt is blocked. It may stop earlier, but then it has to go on by itself: while
-// `can_read` holds, nobody will tell it to read. It may end the stream any time, also from inside
-// that call. No buffers: bytes go between the owner's and the system's. One thread; not movable.
+// writes until an attempt is blocked. It may stop earlier, but then it has to go on by itself:
+// while `can_read` holds, nobody will tell it to read. It may end the stream any time, also from
+// inside that call. No buffers: bytes go between the owner's and the system's. One thread; not
+// movable.
 #pragma once
 
 #include "net/io_result.h"
