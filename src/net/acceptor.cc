@@ -46,7 +46,6 @@ void Acceptor::on_events(Events /*events*/) {
   if (!pause_.is_set()) accept_some();
 }
 
-// Whoever is handed a connection may stop this acceptor, but not destroy it.
 void Acceptor::accept_some() {
   for (int i = 0; i < kPerTurn; ++i) {
     if (loop_ == nullptr) return;

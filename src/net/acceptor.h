@@ -3,7 +3,7 @@
 // When descriptors run out, connections would wait in the queue of the system, unanswered, and the
 // loop would spin. Instead a descriptor kept in reserve is given up for a moment to accept and
 // close those that wait, so that their clients hear of it, and accepting pauses for a while.
-// One thread.
+// Whoever is handed a connection may stop the acceptor, but not destroy it. One thread.
 #pragma once
 
 #include "base/file_descriptor.h"

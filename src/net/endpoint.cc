@@ -53,6 +53,9 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
+// In capitals, too: names are written in lower case, and a host called Unix would come out as this.
+bool is_unix(std::string_view text) { return lower_case(text.substr(0, kUnix.size())) == kUnix; }
+
 Parsed<Endpoint> parse_path(std::string_view text, std::string_view path) {
   if (!path.starts_with('/'))
     return no_endpoint(text, "give the whole path, as in unix:/run/sluice");
@@ -88,7 +91,7 @@ Parsed<Endpoint> parse_host(std::string_view text, std::string_view host, std::u
 }  // namespace
 
 Parsed<Endpoint> Endpoint::parse(std::string_view text) {
-  if (text.starts_with(kUnix)) return parse_path(text, text.substr(kUnix.size()));
+  if (is_unix(text)) return parse_path(text, text.substr(kUnix.size()));
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) {
     return no_endpoint(text, "give a port, too, as in 127.0.0.1:8080");

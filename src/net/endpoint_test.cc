@@ -49,6 +49,7 @@ TEST(Endpoint, ThatIsMalformedIsRefusedWithARemedy) {
   EXPECT_THAT(refusal("[fe80::1%eth0]:80"), HasSubstr("zone"));
   EXPECT_THAT(refusal("[]:80"), HasSubstr("IPv6"));
   EXPECT_THAT(refusal("unix:relative"), HasSubstr("whole path"));
+  EXPECT_THAT(refusal("Unix:5542"), HasSubstr("whole path"));
   EXPECT_THAT(refusal("unix:/" + std::string(200, 'x')), HasSubstr("107"));
   for (const char* text :
        {"256.1.1.1:80", "1.2.3:80", "01.2.3.4:80", "a..b:80", ".a:80", "a.:80", "-a:80", "a-:80",

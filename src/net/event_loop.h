@@ -7,7 +7,7 @@
 //
 // All of it belongs to the thread that calls `run`, except `post` and `stop`, which any thread may
 // call. Whatever is called may remove and destroy any watcher, timer or task, its own included.
-// Nothing allocates but `post`.
+// Nothing allocates but `post`. A loop outlives the watchers that are started in it.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -124,12 +124,13 @@ class EventLoop {
   TimerWheel timers_;
   List<Task> tasks_;
   Callback<Now> turn_hook_;
-  Watcher wake_watcher_;
 
   // Of the present turn: those from `dispatched_` up to `received_` are still to be told.
   std::array<epoll_event, kEventsMax> events_{};
   std::size_t dispatched_ = 0;
   std::size_t received_ = 0;
+
+  Watcher wake_watcher_;  // behind all that it uses when it goes
 
   // Shared with those who post.
   std::atomic<bool> stopped_ = false;

@@ -5,7 +5,6 @@
 #include "net/inherited.h"
 #include "net/net_fixture.h"
 #include "support/child.h"
-#include "support/sanitizers.h"
 #include "support/temp_folder.h"
 
 #include <gmock/gmock.h>
@@ -251,7 +250,6 @@ int run_out_of_descriptors() {
 }
 
 TEST(Acceptor, RefusesAndPausesWhenDescriptorsRunOut) {
-  if (sluice::testing::kSlowBuild) GTEST_SKIP() << "sanitizers open files of their own";
   EXPECT_EQ(in_child(run_out_of_descriptors), 0);
 }
 

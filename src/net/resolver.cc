@@ -25,30 +25,30 @@ void Resolver::resolve(const std::string& name, EventLoop& loop, Lookup& lookup)
   if (const std::optional<IpAddress> literal = IpAddress::parse(name)) {
     return lookup.on_answer_(std::make_shared<const Addresses>(Addresses{*literal}));
   }
-  std::optional<Resolution> answer;
-  {
-    const std::lock_guard lock{mutex_};
-    if (!entries_.contains(name) && entries_.size() >= options_.names_max) {
-      answer = mistake("too many different names of hosts: " + quoted(name),
-                       "at most " + std::to_string(options_.names_max) + " are remembered");
-    } else {
-      Entry& entry = entries_[name];
-      enqueue(name, entry, loop.now().mono);
-      if (entry.addresses != nullptr) {
-        answer = entry.addresses;
-      } else {
-        lookup.ticket_ = std::make_shared<Lookup::Ticket>(Lookup::Ticket{&lookup});
-        entry.waiting.push_back({.loop = &loop, .ticket = lookup.ticket_});
-      }
-    }
-  }
+  // Not under the mutex: whoever is called may ask again.
+  const std::optional<Resolution> answer = answer_or_wait(name, loop, lookup);
   if (answer) lookup.on_answer_(*answer);
 }
 
-// A name that nobody has found yet is waited for, however short ago it failed.
+std::optional<Resolution> Resolver::answer_or_wait(const std::string& name, EventLoop& loop,
+                                                   Lookup& lookup) {
+  const std::lock_guard lock{mutex_};
+  if (!entries_.contains(name) && entries_.size() >= options_.names_max) {
+    return mistake("too many different names of hosts: " + quoted(name),
+                   "at most " + std::to_string(options_.names_max) + " are remembered");
+  }
+  Entry& entry = entries_[name];
+  enqueue(name, entry, loop.now().mono);
+  if (entry.addresses != nullptr) return entry.addresses;
+  if (!entry.queued) return tl::unexpected(*entry.failure);
+  lookup.ticket_ = std::make_shared<Lookup::Ticket>(Lookup::Ticket{&lookup});
+  entry.waiting.push_back({.loop = &loop, .ticket = lookup.ticket_});
+  return std::nullopt;
+}
+
 void Resolver::enqueue(const std::string& name, Entry& entry, MonoTime now) {
-  const bool due = entry.addresses == nullptr || now >= entry.next;
-  if (entry.queued || !due) return;
+  const bool known = entry.addresses != nullptr || entry.failure;
+  if (entry.queued || (known && now < entry.next)) return;
   entry.queued = true;
   entry.next = now;  // settled from here on
   queue_.push_back(name);
@@ -75,11 +75,9 @@ void Resolver::settle(const std::string& name, const Parsed<Addresses>& found) {
   Entry& entry = entries_[name];
   entry.queued = false;
   entry.next += found ? options_.refresh : options_.retry;
-  if (found) {
-    entry.addresses = std::make_shared<const Addresses>(*found);
-  } else {
-    ++failures_;
-  }
+  entry.failure = found ? std::nullopt : std::optional{found.error()};
+  if (found) entry.addresses = std::make_shared<const Addresses>(*found);
+  if (!found) ++failures_;
   const Resolution answer = found ? Resolution{entry.addresses} : tl::unexpected(found.error());
   for (Waiting& waiting : std::exchange(entry.waiting, {})) {
     waiting.loop->post([ticket = std::move(waiting.ticket), answer] {

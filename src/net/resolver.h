@@ -4,7 +4,7 @@
 // the loop that asked. Addresses are remembered: whoever asks again gets them at once, and when
 // they are older than the refresh interval they are looked up anew behind the answer. When that
 // fails, the last good ones stay. So a name is waited for at most once, and a name server that is
-// down hurts nobody who is known.
+// down hurts nobody who is known. That a name is unknown is remembered as well, for a shorter time.
 //
 // Thread-safe, except that a Lookup belongs to the thread of its loop. Loops that ask outlive the
 // resolver. Its end waits for the lookup that is under way.
@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -70,8 +71,8 @@ class Resolver {
   Resolver& operator=(const Resolver&) = delete;
   ~Resolver();
 
-  // In the thread of the loop. Addresses as text and names that are known are answered from inside
-  // this call, others later, by the loop.
+  // In the thread of the loop. Addresses as text, and names of which something is remembered, are
+  // answered from inside this call, others later, by the loop.
   void resolve(const std::string& name, EventLoop& loop, Lookup& lookup);
 
   [[nodiscard]] std::uint64_t failures() const;
@@ -83,11 +84,14 @@ class Resolver {
   };
   struct Entry {
     std::shared_ptr<const Addresses> addresses;  // null: never found yet
+    std::optional<Diagnostic> failure;           // of the last lookup
     MonoTime next{};                             // not to be looked up before
     bool queued = false;
     std::vector<Waiting> waiting;
   };
 
+  [[nodiscard]] std::optional<Resolution> answer_or_wait(const std::string& name, EventLoop& loop,
+                                                         Lookup& lookup);
   void enqueue(const std::string& name, Entry& entry, MonoTime now);
   void work(const std::stop_token& stop);
   void settle(const std::string& name, const Parsed<Addresses>& found);

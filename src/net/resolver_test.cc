@@ -140,6 +140,12 @@ TEST_F(ResolverTest, SaysThatANameIsUnknownAndFindsItOnceItIsKnown) {
   ASSERT_FALSE(*question.answer);
   EXPECT_THAT(question.answer->error().text(), HasSubstr("no such host"));
   names_.set({kOne});
+  Question at_once;
+  ask(at_once);
+  ASSERT_TRUE(at_once.answer);
+  EXPECT_FALSE(*at_once.answer) << "nobody asks the name server for every request";
+  EXPECT_EQ(names_.asked(), 1);
+  pass(2s);
   Question again;
   ask(again);
   wait(again);

@@ -43,7 +43,6 @@ Parsed<std::unique_ptr<SignalSource>> SignalSource::create(EventLoop& loop,
   return source;
 }
 
-// Whoever is called may end this source only after the last signal has been told.
 void SignalSource::on_events(Events /*events*/) {
   signalfd_siginfo info{};
   while (::read(descriptor_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {

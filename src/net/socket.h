@@ -56,8 +56,8 @@ class Socket {
   [[nodiscard]] IoResult watch(EventLoop& loop, FileDescriptor descriptor) noexcept;
 
   Callback<> on_ready_;
-  Watcher watcher_;
   FileDescriptor descriptor_;
+  Watcher watcher_;  // behind the descriptor, since it goes first
   bool connecting_ = false;
   bool readable_ = false;
   bool writable_ = false;

@@ -116,6 +116,7 @@ IoResult TlsSession::handshake() noexcept {
 }
 
 IoResult TlsSession::read(std::span<char> into) noexcept {
+  if (into.empty()) return IoResult::done();  // OpenSSL takes it for an error
   forget_errors();
   std::size_t bytes = 0;
   const int returned = SSL_read_ex(ssl_.get(), into.data(), into.size(), &bytes);
