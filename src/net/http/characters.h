@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace sluice::net {
@@ -54,6 +55,12 @@ inline constexpr CharacterTable kCharacters = make_character_table();
                                                std::size_t from = 0) noexcept {
   while (from < text.size() && is_a(one, text[from])) ++from;
   return from;
+}
+
+// Equality with a text whose length the compiler knows: no call.
+template <std::size_t Size>
+[[nodiscard]] inline bool is_exactly(std::string_view text, const char (&literal)[Size]) noexcept {
+  return text.size() == Size - 1 && std::memcmp(text.data(), literal, Size - 1) == 0;
 }
 
 [[nodiscard]] constexpr bool is_token(std::string_view text) noexcept {

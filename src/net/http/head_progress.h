@@ -14,11 +14,22 @@
 namespace sluice::net {
 
 struct HeadProgress {
-  const char* bytes_begin = nullptr;  // of the bytes so far
+  const char* bytes_begin = nullptr;  // of the bytes so far; null: a new head begins
   bool has_start_line = false;
   FieldCursor cursor;  // before the headers: of the start line
   MessageFacts facts;
   HeadParse answer;
+
+  [[nodiscard]] bool continues(std::string_view bytes) const noexcept {
+    return bytes_begin != nullptr && bytes_begin == bytes.data();
+  }
+  void restart(std::string_view bytes) noexcept {
+    bytes_begin = bytes.data();
+    has_start_line = false;
+    cursor = {};
+    facts = {};
+    answer = {};
+  }
 };
 
 // `Rules` are those of a direction: kDirection, kEmptyLineMayComeFirst, kLineTooLong, and

@@ -2,7 +2,7 @@
 
 #include "net/http/characters.h"
 #include "net/http/header_lists.h"
-#include "net/http/line_end.h"
+#include "net/http/scan.h"
 
 #include <array>
 #include <charconv>
@@ -22,8 +22,19 @@ bool is_value(std::string_view text) noexcept {
   return find_control(text) == text.size();
 }
 
+char* append(char* at, std::string_view text) noexcept {
+  // An empty view may point nowhere, which memcpy must not see.
+  if (!text.empty()) std::memcpy(at, text.data(), text.size());
+  return at + text.size();
+}
+
 bool is_target(std::string_view text) noexcept {
-  return !text.empty() && find_not_a(target_character, text) == text.size();
+  return !text.empty() && find_not_target(text) == text.size();
+}
+
+std::string_view decimal(std::uint64_t number, std::span<char, kDigitsMax> into) noexcept {
+  const char* const end = std::to_chars(into.data(), into.data() + into.size(), number).ptr;
+  return {into.data(), static_cast<std::size_t>(end - into.data())};
 }
 
 void write_end_to_end(HeadWriter& writer, const MessageHead& head) noexcept {
@@ -71,15 +82,8 @@ void HeadWriter::put(std::string_view text) noexcept {
     is_full_ = true;
     return;
   }
-  if (text.empty()) return;
-  std::memcpy(buffer_.data() + size_, text.data(), text.size());
+  append(buffer_.data() + size_, text);
   size_ += text.size();
-}
-
-void HeadWriter::put_number(std::uint64_t number) noexcept {
-  std::array<char, kDigitsMax> digits;
-  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
-  put({digits.data(), static_cast<std::size_t>(end - digits.data())});
 }
 
 void HeadWriter::refuse(const char* why) noexcept {
@@ -99,7 +103,8 @@ void HeadWriter::status_line(std::uint16_t status, std::string_view reason) noex
   if (status < 100 || status > 999) return refuse("not a status");
   if (find_control(reason) != reason.size()) return refuse("not a reason");
   put("HTTP/1.1 ");
-  put_number(status);
+  std::array<char, kDigitsMax> digits;
+  put(decimal(status, digits));
   put(" ");
   put(reason);
   put("\r\n");
@@ -110,18 +115,21 @@ void HeadWriter::last_chunk() noexcept { put("0\r\n"); }
 void HeadWriter::header(std::string_view name, std::string_view value) noexcept {
   if (!is_token(name)) return refuse("not the name of a header");
   if (!is_value(value)) return refuse("not the value of a header");
-  put(name);
-  put(": ");
-  put(value);
-  put("\r\n");
+  if (buffer_.size() - size_ < name.size() + value.size() + 4) {
+    is_full_ = true;
+    return;
+  }
+  char* at = buffer_.data() + size_;
+  at = append(at, name);
+  at = append(at, ": ");
+  at = append(at, value);
+  at = append(at, "\r\n");
+  size_ = static_cast<std::size_t>(at - buffer_.data());
 }
 
 void HeadWriter::header(std::string_view name, std::uint64_t number) noexcept {
-  if (!is_token(name)) return refuse("not the name of a header");
-  put(name);
-  put(": ");
-  put_number(number);
-  put("\r\n");
+  std::array<char, kDigitsMax> digits;
+  header(name, decimal(number, digits));
 }
 
 void HeadWriter::framing(const BodyFraming& body) noexcept {

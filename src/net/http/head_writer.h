@@ -35,7 +35,6 @@ class HeadWriter {
 
  private:
   void put(std::string_view text) noexcept;
-  void put_number(std::uint64_t number) noexcept;
   void refuse(const char* why) noexcept;
 
   std::span<char> buffer_;

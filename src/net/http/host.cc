@@ -1,11 +1,7 @@
 #include "net/http/host.h"
 
-#include "base/text.h"
 #include "net/http/characters.h"
 #include <sluice/address.h>
-
-#include <algorithm>
-#include <optional>
 
 namespace sluice::net {
 namespace {
@@ -13,9 +9,12 @@ namespace {
 constexpr std::size_t kNone = std::string_view::npos;
 
 bool is_port(std::string_view digits) noexcept {
-  if (digits.empty() || digits.size() > 5) return false;
-  const std::optional<std::uint64_t> port = parse_number(digits);
-  return port && *port <= 65535;
+  unsigned port = 0;
+  for (const char c : digits.substr(0, 5)) {
+    if (!is_digit(c)) return false;
+    port = port * 10 + static_cast<unsigned>(c - '0');
+  }
+  return !digits.empty() && digits.size() <= 5 && port <= 65535;
 }
 
 // How long the host without its port is; 0 if there is none at the front of the text.

@@ -37,6 +37,12 @@ template <std::size_t Size>
   return difference == 0;
 }
 
+// The same of a token of any length.
+template <std::size_t Size>
+[[nodiscard]] constexpr bool is_named(std::string_view name, const char (&lower)[Size]) noexcept {
+  return name.size() == Size - 1 && is_same_name(name.data(), lower);
+}
+
 // The name must be a token.
 [[nodiscard]] constexpr KnownHeader known_header(std::string_view name) noexcept {
   using enum KnownHeader;

@@ -5,6 +5,7 @@
 #include "net/http/host.h"
 
 #include <limits>
+#include <optional>
 
 namespace sluice::net {
 namespace {
@@ -21,9 +22,12 @@ std::optional<std::uint64_t> parse_length(std::string_view digits) noexcept {
 }
 
 HttpFault note_content_length(MessageFacts& facts, std::string_view value) noexcept {
-  if (facts.content_length) return bad_request("more than one Content-Length");
-  facts.content_length = parse_length(value);
-  return facts.content_length ? kFine : bad_request("Content-Length is not a plain number");
+  if (facts.has_content_length) return bad_request("more than one Content-Length");
+  const std::optional<std::uint64_t> length = parse_length(value);
+  if (!length) return bad_request("Content-Length is not a plain number");
+  facts.has_content_length = true;
+  facts.content_length = *length;
+  return kFine;
 }
 
 // Whether the value is a list in which chunked comes last and nowhere else.
@@ -49,7 +53,7 @@ bool is_exactly_chunked(Direction direction, const NotedLine& line) noexcept {
 
 HttpFault note_transfer_encoding(MessageFacts& facts, Direction direction,
                                  const NotedLine& line) noexcept {
-  if (facts.is_chunked || facts.unsupported_coding) {
+  if (facts.is_chunked || facts.has_other_coding) {
     return bad_request("more than one Transfer-Encoding");
   }
   if (is_exactly_chunked(direction, line)) {
@@ -59,7 +63,7 @@ HttpFault note_transfer_encoding(MessageFacts& facts, Direction direction,
   if (!ends_in_chunked(line.header.value) || line.header.value == "chunked") {
     return bad_request("Transfer-Encoding is not chunked");
   }
-  facts.unsupported_coding = {501, "a transfer coding other than chunked"};
+  facts.has_other_coding = true;
   return kFine;
 }
 
@@ -72,11 +76,11 @@ HttpFault note_host(MessageFacts& facts, std::string_view value) noexcept {
 }
 
 void note_option(MessageFacts& facts, std::string_view option) noexcept {
-  if (equals_ignoring_case(option, "close")) {
+  if (is_named(option, "close")) {
     facts.closes = true;
-  } else if (equals_ignoring_case(option, "keep-alive")) {
+  } else if (is_named(option, "keep-alive")) {
     facts.keeps_alive = true;
-  } else if (equals_ignoring_case(option, "upgrade")) {
+  } else if (is_named(option, "upgrade")) {
     facts.upgrades = true;
   } else if (!is_plain_option(option)) {
     facts.names_headers = true;
@@ -132,15 +136,15 @@ HttpFault note_known(MessageFacts& facts, Direction direction, KnownHeader known
 }
 
 HttpFault announced_body(const MessageFacts& facts, int minor_version, BodyFraming& body) noexcept {
-  const bool has_coding = facts.is_chunked || facts.unsupported_coding;
-  if (has_coding && facts.content_length) {
+  const bool has_coding = facts.is_chunked || facts.has_other_coding;
+  if (has_coding && facts.has_content_length) {
     return bad_request("both Transfer-Encoding and Content-Length");
   }
   if (has_coding && minor_version == 0) return bad_request("Transfer-Encoding in HTTP/1.0");
-  if (facts.unsupported_coding) return facts.unsupported_coding;
+  if (facts.has_other_coding) return {501, "a transfer coding other than chunked"};
   if (facts.is_chunked) body = {.kind = BodyFraming::Kind::chunked};
-  if (facts.content_length) {
-    body = {.kind = BodyFraming::Kind::length, .length = *facts.content_length};
+  if (facts.has_content_length) {
+    body = {.kind = BodyFraming::Kind::length, .length = facts.content_length};
   }
   return kFine;
 }

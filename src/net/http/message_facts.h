@@ -9,7 +9,6 @@
 #include "net/http/message.h"
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace sluice::net {
@@ -17,9 +16,10 @@ namespace sluice::net {
 enum class Direction : std::uint8_t { request, response };
 
 struct MessageFacts {
-  std::optional<std::uint64_t> content_length;
+  std::uint64_t content_length = 0;
+  bool has_content_length = false;
   bool is_chunked = false;
-  HttpFault unsupported_coding;  // well formed, but not for us
+  bool has_other_coding = false;  // well formed, but not for us
   bool has_host = false;
   bool closes = false;       // Connection: close
   bool keeps_alive = false;  // Connection: keep-alive

@@ -2,6 +2,7 @@
 
 #include "net/http/characters.h"
 #include "net/http/host.h"
+#include "net/http/scan.h"
 
 #include <algorithm>
 
@@ -21,7 +22,7 @@ bool is_version(std::string_view text) noexcept {
 }
 
 HttpFault parse_version(std::string_view text, RequestHead& head) noexcept {
-  if (text == "HTTP/1.1" || text == "HTTP/1.0") {
+  if (is_exactly(text, "HTTP/1.1") || is_exactly(text, "HTTP/1.0")) {
     head.minor_version = text.back() == '1' ? 1 : 0;
     return kFine;
   }
@@ -48,7 +49,8 @@ HttpFault parse_absolute(RequestHead& head) noexcept {
   head.host = rest.substr(0, path);
   if (!is_host(head.host)) return bad_request("the host in the target is malformed");
   head.path_and_query = rest.substr(path);
-  if (head.path_and_query.empty()) head.path_and_query = head.method == "OPTIONS" ? "*" : "/";
+  if (head.path_and_query.empty())
+    head.path_and_query = is_exactly(head.method, "OPTIONS") ? "*" : "/";
   // It would have to be forwarded with a slash that is not in the buffer.
   if (head.path_and_query.front() == '?') return bad_request("the target has a query, but no path");
   return kFine;
@@ -62,10 +64,11 @@ HttpFault parse_authority(RequestHead& head) noexcept {
 
 HttpFault parse_target(RequestHead& head) noexcept {
   head.path_and_query = head.target;
-  if (head.method == "CONNECT") return parse_authority(head);
+  if (is_exactly(head.method, "CONNECT")) return parse_authority(head);
   if (head.target.front() == '/') return kFine;
-  if (head.target != "*") return parse_absolute(head);
-  return head.method == "OPTIONS" ? kFine : bad_request("the target * is for OPTIONS alone");
+  if (!is_exactly(head.target, "*")) return parse_absolute(head);
+  return is_exactly(head.method, "OPTIONS") ? kFine
+                                            : bad_request("the target * is for OPTIONS alone");
 }
 
 const char* target_mistake(std::string_view rest, std::size_t end) noexcept {
@@ -83,7 +86,7 @@ HttpFault parse_request_line(std::string_view line, RequestHead& head) noexcept 
   }
   if (method > kMethodBytesMax) return {501, "an unknown method"};
   const std::string_view rest = line.substr(method + 1);
-  const std::size_t target = find_not_a(target_character, rest);
+  const std::size_t target = find_not_target(rest);
   if (target == 0 || target == rest.size() || rest[target] != ' ') {
     return bad_request(target_mistake(rest, target));
   }

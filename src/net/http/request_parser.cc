@@ -22,15 +22,11 @@ struct RequestRules {
 
 }  // namespace
 
-void RequestParser::reset() noexcept {
-  progress_ = {};
-  head_ = {};
-}
-
 HeadParse RequestParser::parse(std::string_view bytes) noexcept {
-  if (bytes.data() != progress_.bytes_begin) {
-    reset();
-    progress_.bytes_begin = bytes.data();
+  if (!progress_.continues(bytes)) {
+    progress_.restart(bytes);
+    head_.host = {};
+    head_.body = {};
   }
   if (progress_.answer.state == State::need_more) progress_.answer = parse_further(bytes);
   return progress_.answer;

@@ -31,7 +31,7 @@ class RequestParser {
   [[nodiscard]] const RequestHead& head() const noexcept { return head_; }
 
   // For the next request.
-  void reset() noexcept;
+  void reset() noexcept { progress_.bytes_begin = nullptr; }
 
  private:
   [[nodiscard]] HeadParse parse_further(std::string_view bytes) noexcept;

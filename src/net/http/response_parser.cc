@@ -59,15 +59,10 @@ void ResponseParser::expect_answer_to(std::string_view method) noexcept {
   reset();
 }
 
-void ResponseParser::reset() noexcept {
-  progress_ = {};
-  head_ = {};
-}
-
 HeadParse ResponseParser::parse(std::string_view bytes) noexcept {
-  if (bytes.data() != progress_.bytes_begin) {
-    reset();
-    progress_.bytes_begin = bytes.data();
+  if (!progress_.continues(bytes)) {
+    progress_.restart(bytes);
+    head_.body = {};
   }
   HeadParse& answer = progress_.answer;
   if (answer.state == State::need_more) answer = parse_further(bytes);
@@ -84,7 +79,8 @@ HeadParse ResponseParser::parse_further(std::string_view bytes) noexcept {
 
 HttpFault ResponseParser::conclude() noexcept {
   head_.headers = headers_.first(progress_.cursor.count);
-  head_.declared_length = progress_.facts.content_length;
+  head_.declared_length = std::nullopt;
+  if (progress_.facts.has_content_length) head_.declared_length = progress_.facts.content_length;
   if (const HttpFault fault = decide_body()) return fault;
   state_common(progress_.facts, head_);
   if (head_.body.kind == BodyFraming::Kind::until_close) head_.keep_alive = false;
@@ -95,11 +91,11 @@ HttpFault ResponseParser::decide_body() noexcept {
   if (const HttpFault fault = announced_body(progress_.facts, head_.minor_version, head_.body))
     return fault;
   const bool has_coding = head_.body.kind == BodyFraming::Kind::chunked;
-  if (is_informational(head_.status) && (has_coding || progress_.facts.content_length)) {
+  if (is_informational(head_.status) && (has_coding || progress_.facts.has_content_length)) {
     return bad_response("a status that has no body announces one");
   }
   // A length of 0 is needless here, but many servers send it, and nobody can misread it.
-  if (head_.status == 204 && (has_coding || progress_.facts.content_length.value_or(0) > 0)) {
+  if (head_.status == 204 && (has_coding || progress_.facts.content_length > 0)) {
     return bad_response("a status that has no body announces one");
   }
   const bool never_has_body =

@@ -28,7 +28,7 @@ class ResponseParser {
   [[nodiscard]] const ResponseHead& head() const noexcept { return head_; }
 
   // For the next head in answer to the same request.
-  void reset() noexcept;
+  void reset() noexcept { progress_.bytes_begin = nullptr; }
 
  private:
   [[nodiscard]] HeadParse parse_further(std::string_view bytes) noexcept;
