@@ -30,16 +30,18 @@ HttpFault note_content_length(MessageFacts& facts, std::string_view value) noexc
   return kFine;
 }
 
-// Whether the value is a list in which chunked comes last and nowhere else.
-bool ends_in_chunked(std::string_view value) noexcept {
+// Whether the value is a list of other codings, with chunked at its end and nowhere else.
+bool is_other_coding(std::string_view value) noexcept {
   if (!is_token_list(value)) return false;
   ListWalk walk{value};
-  bool is_last = false;
+  std::size_t codings = 0;
+  bool ends_in_chunked = false;
   while (const std::optional<std::string_view> coding = walk.next()) {
-    if (is_last) return false;
-    is_last = *coding == "chunked";
+    if (ends_in_chunked) return false;
+    ends_in_chunked = *coding == "chunked";
+    ++codings;
   }
-  return is_last;
+  return ends_in_chunked && codings > 1;
 }
 
 // Requests have to spell it as everybody does: a tab, a capital or a trailing space is there only
@@ -60,9 +62,7 @@ HttpFault note_transfer_encoding(MessageFacts& facts, Direction direction,
     facts.is_chunked = true;
     return kFine;
   }
-  if (!ends_in_chunked(line.header.value) || line.header.value == "chunked") {
-    return bad_request("Transfer-Encoding is not chunked");
-  }
+  if (!is_other_coding(line.header.value)) return bad_request("Transfer-Encoding is not chunked");
   facts.has_other_coding = true;
   return kFine;
 }
