@@ -96,6 +96,11 @@ HttpFault note_connection(MessageFacts& facts, std::string_view value) noexcept 
   return kFine;
 }
 
+// Nobody acts on it; malformed, it is as suspect as the other.
+HttpFault note_proxy_connection(std::string_view value) noexcept {
+  return is_token_list(value) ? kFine : bad_request("Proxy-Connection is malformed");
+}
+
 void note_expect(MessageFacts& facts, std::string_view value) noexcept {
   (equals_ignoring_case(value, "100-continue") ? facts.expects_continue : facts.expects_other) =
       true;
@@ -121,6 +126,7 @@ HttpFault note_known(MessageFacts& facts, Direction direction, KnownHeader known
     case content_length: return note_content_length(facts, value);
     case expect: note_expect(facts, value); return kFine;
     case host: return note_host(facts, value);
+    case proxy_connection: return note_proxy_connection(value);
     case te: facts.accepts_trailers |= list_contains(value, "trailers"); return kFine;
     case transfer_encoding: return note_transfer_encoding(facts, direction, line);
     case upgrade: return note_upgrade(facts, value);
@@ -128,7 +134,6 @@ HttpFault note_known(MessageFacts& facts, Direction direction, KnownHeader known
     case keep_alive:
     case proxy_authenticate:
     case proxy_authorization:
-    case proxy_connection:
     case trailer:
     case other: return kFine;
   }

@@ -190,6 +190,8 @@ TEST(RequestVectors, OfHeaderLinesAreRefused) {
       {"a vertical tab before the colon", get("X\v: z\r\n"), control},
       {"Connection that is no list of tokens", get("Connection: a b\r\n"),
        "400 Connection is malformed"},
+      {"Proxy-Connection that is no list of tokens", get("Proxy-Connection: a b\r\n"),
+       "400 Proxy-Connection is malformed"},
       {"two Upgrades", get("Connection: upgrade\r\nUpgrade: a\r\nUpgrade: b\r\n"),
        "400 more than one Upgrade"},
   });
