@@ -9,16 +9,13 @@
 #include <boost/optional.hpp>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace sluice::net::fixture {
 
 namespace http = boost::beast::http;
-
-using Lines = std::vector<std::pair<std::string, std::string>>;
 
 inline std::string lower_case(std::string_view text) {
   std::string copy{text};
@@ -26,30 +23,28 @@ inline std::string lower_case(std::string_view text) {
   return copy;
 }
 
-// Beast keeps headers of one name together, in the order in which they came.
-inline std::string describe_lines(Lines lines) {
-  std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
-    return lower_case(a.first) < lower_case(b.first);
-  });
+// Beast keeps headers of one name together, in the order in which they came; so does this.
+inline std::string describe_lines(const std::multimap<std::string, std::string>& lines) {
   std::string text;
-  for (const auto& [name, value] : lines) text += line(name, value);
+  for (const auto& [name, whole] : lines) text += whole;
   return text;
 }
 
-inline Lines lines_of(const MessageHead& head) {
-  Lines lines;
+inline std::string describe_lines(const MessageHead& head) {
+  std::multimap<std::string, std::string> lines;
   for (const HeaderView& one : head.headers) {
-    lines.emplace_back(std::string{one.name}, std::string{one.value});
+    lines.emplace(lower_case(one.name), line(one.name, one.value));
   }
-  return lines;
+  return describe_lines(lines);
 }
 
-inline Lines lines_of(const http::fields& fields) {
-  Lines lines;
+inline std::string describe_lines(const http::fields& fields) {
+  std::multimap<std::string, std::string> lines;
   for (const auto& one : fields) {
-    lines.emplace_back(std::string{one.name_string()}, std::string{one.value()});
+    const std::string name{one.name_string()};
+    lines.emplace(lower_case(name), line(name, std::string{one.value()}));
   }
-  return lines;
+  return describe_lines(lines);
 }
 
 // As both understand it: what says how long the body is.
@@ -76,7 +71,7 @@ inline std::string request_by_beast(std::string_view head_bytes) {
   const std::string outcome = read_by_beast(parser, head_bytes);
   if (!outcome.starts_with("complete")) return outcome;
   return outcome + "\n" + std::string{parser.get().method_string()} + " " +
-         std::string{parser.get().target()} + "\n" + describe_lines(lines_of(parser.get().base()));
+         std::string{parser.get().target()} + "\n" + describe_lines(parser.get().base());
 }
 
 inline std::string response_by_beast(std::string_view head_bytes) {
@@ -84,13 +79,12 @@ inline std::string response_by_beast(std::string_view head_bytes) {
   const std::string outcome = read_by_beast(parser, head_bytes);
   if (!outcome.starts_with("complete")) return outcome;
   return outcome + "\n" + std::to_string(parser.get().result_int()) + " " +
-         std::string{parser.get().reason()} + "\n" + describe_lines(lines_of(parser.get().base()));
+         std::string{parser.get().reason()} + "\n" + describe_lines(parser.get().base());
 }
 
 inline std::string as_beast_says_it(const RequestHead& head, std::size_t head_bytes) {
   return "complete at " + std::to_string(head_bytes) + ", " + describe(head.body) + "\n" +
-         std::string{head.method} + " " + std::string{head.target} + "\n" +
-         describe_lines(lines_of(head));
+         std::string{head.method} + " " + std::string{head.target} + "\n" + describe_lines(head);
 }
 
 // "HTTP/1.1 200" without the space that should follow; some servers send it, and there is only one
@@ -109,7 +103,18 @@ inline std::string_view reason_by_beast(const ResponseHead& head) {
 inline std::string as_beast_says_it(const ResponseHead& head, std::size_t head_bytes) {
   return "complete at " + std::to_string(head_bytes) + ", " + describe(head.body) + "\n" +
          std::to_string(head.status) + " " + std::string{reason_by_beast(head)} + "\n" +
-         describe_lines(lines_of(head));
+         describe_lines(head);
+}
+
+// The data of a chunked body, behind a head that announces it.
+inline std::string body_by_beast(std::string_view chunks) {
+  http::request_parser<http::string_body> parser;
+  parser.eager(true);
+  const std::string bytes =
+      "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + std::string{chunks};
+  const std::string outcome = read_by_beast(parser, bytes);
+  if (!outcome.starts_with("complete")) return outcome;
+  return (parser.is_done() ? "done\n" : "not done\n") + parser.get().body();
 }
 
 }  // namespace sluice::net::fixture
