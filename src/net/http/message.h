@@ -18,9 +18,10 @@ inline constexpr std::size_t kHeadersMax = 128;
 // Some of the headers of a message, by their place.
 class HeaderSet {
  public:
+  // Below kHeadersMax.
   constexpr void add(std::size_t place) noexcept { words_[place / 64] |= bit(place); }
   [[nodiscard]] constexpr bool contains(std::size_t place) const noexcept {
-    return (words_[place / 64] & bit(place)) != 0;
+    return place < kHeadersMax && (words_[place / 64] & bit(place)) != 0;
   }
 
  private:

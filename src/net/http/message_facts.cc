@@ -12,6 +12,10 @@ namespace {
 
 constexpr HttpFault kFine{};
 
+// Each header that is passed on is compared with each option: more of both would cost a client
+// little and us much.
+constexpr std::uint8_t kOptionsMax = 32;
+
 // Digits only, and no needless zero, which some readers take for octal.
 std::optional<std::uint64_t> parse_length(std::string_view digits) noexcept {
   if (digits.size() > 1 && digits.front() == '0') return std::nullopt;
@@ -91,6 +95,7 @@ HttpFault note_connection(MessageFacts& facts, std::string_view value) noexcept 
   ListWalk walk{value};
   while (const std::optional<std::string_view> option = walk.next()) {
     if (!is_token(*option)) return bad_request("Connection is malformed");
+    if (++facts.options > kOptionsMax) return {431, "too many options in Connection"};
     note_option(facts, *option);
   }
   return kFine;

@@ -25,6 +25,7 @@ struct MessageFacts {
   bool keeps_alive = false;  // Connection: keep-alive
   bool upgrades = false;     // Connection: upgrade
   bool names_headers = false;
+  std::uint8_t options = 0;  // of Connection
   bool expects_continue = false;
   bool expects_other = false;
   bool accepts_trailers = false;

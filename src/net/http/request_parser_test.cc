@@ -223,6 +223,21 @@ TEST(RequestParser, AnswersTheSameUntilItIsReset) {
   EXPECT_EQ(parser.parse(bytes).fault.status, 505);
 }
 
+// Otherwise a client that sends byte by byte would make us read a head of n bytes n times. That a
+// byte is not looked at again shows when it is spoilt behind the parser's back.
+TEST(RequestParser, LooksAtEachByteOnce) {
+  std::string bytes = get("X: yyyy\r\nZ: " + std::string(40, 'z') + "\r\n");
+  HeaderRoom headers;
+  RequestParser parser{headers};
+  for (std::size_t size = 1; size < bytes.size(); ++size) {
+    ASSERT_EQ(parser.parse(std::string_view{bytes}.substr(0, size)).state, State::need_more);
+    const bool is_in_values = bytes[size - 1] == 'y' || bytes[size - 1] == 'z';
+    if (is_in_values) bytes[size - 1] = '\0';
+  }
+  EXPECT_EQ(parser.parse(bytes).state, State::complete);
+  EXPECT_EQ(outcome_at_once<RequestParser>(bytes), "400 a control character");
+}
+
 // ---- limits -----------------------------------------------------------------------------------
 
 // At the limit it is good, one beyond it is not, and the answer comes as soon as it is certain.
@@ -263,6 +278,16 @@ TEST(RequestParser, BoundsTheNumberOfHeaders) {
   for (std::size_t i = 1; i < kHeadersMax; ++i) many += "A: 1\r\n";
   EXPECT_NE(outcome_at_once<RequestParser>(get(many), {.headers = 1000}), refused);
   EXPECT_EQ(outcome_at_once<RequestParser>(get(many + "A: 1\r\n"), {.headers = 1000}), refused);
+}
+
+TEST(RequestParser, BoundsTheOptionsOfAConnection) {
+  std::string options = "close";
+  for (int i = 1; i < 32; ++i) options += ",a";
+  EXPECT_EQ(Good { get("Connection: " + options + "\r\n") } -> keep_alive, false);
+  const std::string refused = "431 too many options in Connection";
+  EXPECT_EQ(outcome_at_once<RequestParser>(get("Connection: " + options + ",b\r\n")), refused);
+  EXPECT_EQ(outcome_at_once<RequestParser>(get("Connection: " + options + "\r\nConnection: b\r\n")),
+            refused);
 }
 
 TEST(RequestParser, FillsNoMoreHeadersThanTheCallerHas) {
