@@ -105,6 +105,8 @@ TEST(ChunkedDecoder, RefusesWhatIsNotExact) {
       {"5;a=\"\x01\"\r\nhello\r\n", line},
       {"5\r\nhelloX\r\n0\r\n\r\n", end},
       {"5\r\nhello\n0\r\n\r\n", end},
+      {"5\r\nhelloX\n0\r\n\r\n", end},
+      {"5\r\nhello\n\n0\r\n\r\n", end},
       {"5\r\nhello\r0\r\n\r\n", end},
       {"5\r\nhello\rX0\r\n\r\n", end},
       {"5\r\nhello0\r\n\r\n", end},

@@ -14,6 +14,11 @@ using std::chrono::year;
 constexpr std::string_view kWeekdays = "SunMonTueWedThuFriSat";
 constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
+// All names have three letters.
+constexpr std::string_view name_at(std::string_view names, std::size_t place) noexcept {
+  return names.substr(place * 3, 3);
+}
+
 constexpr sys_seconds kFirst = sys_days{year{0} / 1 / 1};
 constexpr sys_seconds kLast = sys_days{year{10000} / 1 / 1} - std::chrono::seconds{1};
 
@@ -46,11 +51,11 @@ std::string_view format_http_date(std::int64_t unix_seconds,
   const std::chrono::hh_mm_ss clock{time - day};
   const auto year_number = static_cast<unsigned>(static_cast<int>(date.year()));
   Pen pen{into.data()};
-  pen.text(kWeekdays.substr(std::chrono::weekday{day}.c_encoding() * 3, 3));
+  pen.text(name_at(kWeekdays, std::chrono::weekday{day}.c_encoding()));
   pen.text(", ");
   pen.two_digits(static_cast<unsigned>(date.day()));
   pen.text(" ");
-  pen.text(kMonths.substr((static_cast<unsigned>(date.month()) - 1) * 3, 3));
+  pen.text(name_at(kMonths, static_cast<unsigned>(date.month()) - 1));
   pen.text(" ");
   pen.two_digits(year_number / 100);
   pen.two_digits(year_number % 100);
