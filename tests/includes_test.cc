@@ -34,7 +34,7 @@ const std::map<std::string, Row>& table() {
   static const Folders kFrontEnds{"frontend", "frontend/gateway", "frontend/check",
                                   "frontend/envoy", "frontend/resp"};
   static const Folders kStores{"store", "store/local", "store/redis", "store/peer"};
-  static const Row kFrontEnd{{"engine", "net", "metrics"}, kStores};
+  static const Row kFrontEnd{{"engine", "net", "net/http", "metrics"}, kStores};
   static const Folders kAlgorithms{"include/sluice/core"};  // which limiter.h needs
   static const std::map<std::string, Row> kTable{
       {std::string{kPublic}, {kAlgorithms}},
@@ -45,8 +45,9 @@ const std::map<std::string, Row>& table() {
       {"config", {{"base"}, kAlgorithms}},
       {"identity", {{"config"}, kAlgorithms}},
       {"net", {{"base", "metrics"}, kAlgorithms}},
+      {"net/http", {{"base"}, kAlgorithms}},
       {"rules", {{"core", "identity"}}},
-      {"rules/source", {{"rules", "net", "metrics"}}},
+      {"rules/source", {{"rules", "net", "net/http", "metrics"}}},
       {"rules/sync", {{"rules/source", "rules", "net", "metrics"}}},
       {"store", {{"core", "metrics"}}},
       {"store/local", {{"store", "core", "metrics"}}},
@@ -59,7 +60,9 @@ const std::map<std::string, Row>& table() {
       {"frontend/check", kFrontEnd},
       {"frontend/envoy", kFrontEnd},
       {"frontend/resp", kFrontEnd},
-      {"admin", {{"rules", "rules/source", "rules/sync", "engine", "net", "metrics"}, kFrontEnds}},
+      {"admin",
+       {{"rules", "rules/source", "rules/sync", "engine", "net", "net/http", "metrics"},
+        kFrontEnds}},
   };
   return kTable;
 }

@@ -7,13 +7,14 @@ against, and the command that repeats them. Exit code 1 when a budget is missed.
 """
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from report import budget_table, heading  # noqa: E402
 
 SUBJECTS = {
     "sluice": "sluice",
@@ -22,13 +23,6 @@ SUBJECTS = {
     "tbb": "tbb::concurrent_hash_map",
 }
 PAGES = {"small": "4 KiB pages", "huge": "huge pages"}
-
-
-def cpu_model() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
 
 
 def run(arguments: argparse.Namespace, subject: str, pages: str, threads: int) -> list:
@@ -141,19 +135,8 @@ def budgets(best: dict, fills: list):
         yield "share of inserts that forgave debt there, in %", 100 * fullest["forgave"], "<", 0.05
 
 
-def holds(value: float, relation: str, bound: float) -> bool:
-    return {">=": value >= bound, "<=": value <= bound, "<": value < bound}[relation]
-
-
 def page(arguments: argparse.Namespace, best: dict, fills: list) -> tuple:
-    now = datetime.datetime.now(datetime.timezone.utc)
-    lines = ["# Benchmark: table", ""]
-    lines += [f"- date: {now:%Y-%m-%d %H:%M} UTC"]
-    lines += [
-        f"- processor: {cpu_model()}, {os.cpu_count()} cores",
-        f"- kernel: {platform.system()} {platform.release()}",
-    ]
-    lines += ["- command: `./dev bench table`", ""]
+    lines = heading("table")
     lines += [
         f"{arguments.keys} string keys of 16 bytes, all of them in debt, one bucket each; hashing",
         f"included. Best of {arguments.runs} runs of {arguments.seconds} s, in ns of one thread's",
@@ -161,14 +144,8 @@ def page(arguments: argparse.Namespace, best: dict, fills: list) -> tuple:
         "",
     ]
     lines += list(times(best)) + [""] + list(answers(best))
-    lines += ["", "| budget | measured | promised | |", "|---|---:|---:|---|"]
-    met = True
-    for what, value, relation, bound in budgets(best, fills):
-        good = holds(value, relation, bound)
-        met &= good
-        lines.append(
-            f"| {what} | {value:.3g} | {relation} {bound} | {'holds' if good else 'MISSED'} |"
-        )
+    table, met = budget_table(budgets(best, fills))
+    lines += ["", *table]
     lines += [
         "",
         "| fill level | inserts that forgave debt | bytes of the whole table per key |",

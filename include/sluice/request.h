@@ -7,6 +7,7 @@
 
 #include <sluice/address.h>
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -38,7 +39,17 @@ struct RequestView {
   [[nodiscard]] std::optional<std::string_view> header(std::string_view lower_name) const noexcept;
 };
 
-// Whether two texts are equal but for the case of ASCII letters.
-[[nodiscard]] bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept;
+namespace detail {
+[[nodiscard]] bool same_letters(const char* a, const char* b, std::size_t size) noexcept;
+}
+
+// Whether two texts are equal but for the case of ASCII letters. Most are not: they differ in
+// length, or begin differently.
+[[nodiscard]] inline bool equals_ignoring_case(std::string_view a, std::string_view b) noexcept {
+  if (a.size() != b.size()) return false;
+  if (a.empty()) return true;
+  return ((a.front() ^ b.front()) & ~0x20) == 0 &&
+         detail::same_letters(a.data(), b.data(), a.size());
+}
 
 }  // namespace sluice

@@ -53,11 +53,11 @@ std::string IpAddress::text() const {
 }
 
 IpAddress IpAddress::masked(unsigned first_bits) const noexcept {
+  if (first_bits >= bits()) return *this;
   IpAddress result = *this;
-  for (unsigned i = 0; i < bits() / 8; ++i) {
-    const unsigned kept = std::min(8U, first_bits - std::min(first_bits, 8 * i));
-    result.bytes[i] &= static_cast<std::uint8_t>(0xff00U >> kept);
-  }
+  const unsigned whole = first_bits / 8;
+  result.bytes[whole] &= static_cast<std::uint8_t>(0xff00U >> first_bits % 8);
+  std::memset(result.bytes.data() + whole + 1, 0, result.bytes.size() - whole - 1);
   return result;
 }
 

@@ -1,7 +1,5 @@
 #include "engine/worker.h"
 
-#include "identity/host.h"
-
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -20,7 +18,10 @@ constexpr std::uint16_t kUnavailable = 503;
 
 // What is known of somebody before anything was proven.
 identity::Identity unproven(const identity::Identity& client) noexcept {
-  return {.address = client.address, .country = client.country, .asn = client.asn};
+  return {.address = client.address,
+          .country = client.country,
+          .asn = client.asn,
+          .through_trusted = client.through_trusted};
 }
 
 }  // namespace
@@ -68,7 +69,9 @@ Completion Worker::decide(Op& op, const RequestView& request, Now now) noexcept 
 
 Completion Worker::decide(Op& op, const RequestView& request, const identity::Identity& client,
                           Now now) noexcept {
-  const Prepared prepared = prepare(op, request, unproven(client), now, [&] { return client; });
+  identity::Identity early = unproven(client);
+  const Prepared prepared =
+      prepare(op, request, early, now, [&](identity::Identity& who) { who = client; });
   return prepared == Prepared::decided ? Completion::now : ask(op, now);
 }
 
@@ -106,25 +109,22 @@ void Worker::decide_batch(std::span<Op* const> ops, std::span<const RequestView>
 }
 
 Worker::Prepared Worker::prepare(Op& op, const RequestView& request, Now now) noexcept {
-  const identity::Origin origin = identifier_->address_of(request);
-  const identity::Identity early{
-      .address = origin.address, .country = origin.country, .asn = origin.asn};
-  return prepare(op, request, early, now,
-                 [&] { return identifier_->identify(request, origin, now, scratch_); });
+  identity::Identity client = identity::Identifier::unproven(identifier_->address_of(request));
+  return prepare(op, request, client, now,
+                 [&](identity::Identity& who) { identifier_->prove(request, now, scratch_, who); });
 }
 
-// All that comes before the store is asked. `verify` says who is asking, once the rules that need
-// not know have had their word.
+// All that comes before the store is asked. `verify` finds out who is asking, once the rules that
+// need not know have had their word.
 template <class Verify>
-Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::Identity client,
+Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::Identity& client,
                                  Now now, Verify&& verify) noexcept {
   begin(op, now);
   const rules::RuleSet& rules = pin_->snapshot->rules();
   const identity::Target target = request.target.empty()
                                       ? identity::Target{}
                                       : identity::normalise_target(request.target, {}, path_);
-  const auto host =
-      identity::normalise_host(target.authority.empty() ? request.host : target.authority, host_);
+  const auto host = normal_host(target.authority.empty() ? request.host : target.authority);
   if (!target.ok() || !host) return finish(op, Action::reject, Reason::bad_target, kBadRequest);
   const rules::Asked asked{.request = request,
                            .domain = request.domain.empty() ? "default" : request.domain,
@@ -156,7 +156,7 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
     }
   }
 
-  client = verify();
+  verify(client);
   if (has_lists && is_listed(op, lists_->find(client, now.wall()))) return Prepared::decided;
   if (require_proof_ && !client.authenticated()) {
     return finish(op, Action::reject, Reason::unauthenticated, kUnauthorized);
@@ -172,6 +172,14 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
   }
   if (!resolve(op, asked, matches_) || blocked(op, now)) return Prepared::decided;
   return Prepared::to_be_asked;
+}
+
+std::optional<std::string_view> Worker::normal_host(std::string_view host) noexcept {
+  if (host == std::string_view{host_asked_.data(), host_asked_bytes_}) return host_normal_;
+  if (host.size() > host_asked_.size()) return std::nullopt;
+  host_asked_bytes_ = host.copy(host_asked_.data(), host.size());
+  host_normal_ = identity::normalise_host({host_asked_.data(), host_asked_bytes_}, host_);
+  return host_normal_;
 }
 
 Completion Worker::ask(Op& op, Now now) noexcept {

@@ -18,6 +18,7 @@
 #include "engine/lists.h"
 #include "engine/op.h"
 #include "engine/snapshot.h"
+#include "identity/host.h"
 #include "identity/identifier.h"
 #include "identity/path.h"
 #include "store/store.h"
@@ -113,10 +114,11 @@ class Worker {
   enum class Prepared : std::uint8_t { to_be_asked, decided };
 
   template <class Verify>
-  [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, identity::Identity client,
+  [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, identity::Identity& client,
                                  Now now, Verify&& verify) noexcept;
   [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, Now now) noexcept;
   [[nodiscard]] store::Completion ask(Op& op, Now now) noexcept;
+  [[nodiscard]] std::optional<std::string_view> normal_host(std::string_view host) noexcept;
   void begin(Op& op, Now now) noexcept;
   void end(Op& op) noexcept;
   Prepared finish(Op& op, Action action, Reason reason, std::uint16_t status,
@@ -161,7 +163,11 @@ class Worker {
   Amounts amounts_;
   identity::IdentifierScratch scratch_;
   std::array<char, identity::kPathScratchBytes> path_;
-  std::array<char, 256> host_;
+  // The host of the last request: the next one is most likely for the same.
+  std::array<char, identity::kHostScratchBytes> host_;
+  std::array<char, identity::kHostScratchBytes + 64> host_asked_;  // with a port, and a user
+  std::size_t host_asked_bytes_ = 0;
+  std::optional<std::string_view> host_normal_ = std::string_view{};
   rules::Matches matches_;
   store::Call alone_;  // for counts that are asked one by one
   WorkerCounters counters_;

@@ -91,7 +91,8 @@ IpAddress ClientAddressFinder::named(const RequestView& request) const noexcept 
   return parse_forwarded_for_element(only->value).value_or(request.peer);
 }
 
-bool ClientAddressFinder::has_forwarding_header(const RequestView& request) const noexcept {
+bool ClientAddressFinder::ignores_forwarding(const RequestView& request) const noexcept {
+  if (trusts(request.peer)) return false;
   return std::any_of(request.headers.begin(), request.headers.end(), [&](const HeaderView& line) {
     return is_named(line, kForwardedFor) || is_named(line, kForwarded) ||
            (!header_.empty() && is_named(line, header_));
@@ -100,10 +101,7 @@ bool ClientAddressFinder::has_forwarding_header(const RequestView& request) cons
 
 ClientAddress ClientAddressFinder::find(const RequestView& request) const noexcept {
   ClientAddress found{.address = request.peer};
-  if (!trusts(request.peer)) {
-    found.untrusted_forwarding = has_forwarding_header(request);
-    return found;
-  }
+  if (!trusts(request.peer)) return found;
   found.through_trusted = true;
   switch (source_) {
     case AddressSource::peer: break;

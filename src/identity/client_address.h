@@ -39,10 +39,6 @@ struct ClientAddress {
   IpAddress address;
   bool from_header = false;
   bool through_trusted = false;  // the peer is a proxy that is trusted
-
-  // A peer that is not trusted sent a forwarding header: perhaps somebody cheats, more likely a
-  // proxy is missing from the list and everybody looks like one client. Worth one warning.
-  bool untrusted_forwarding = false;
 };
 
 class ClientAddressFinder {
@@ -55,8 +51,13 @@ class ClientAddressFinder {
   // it is the leftmost. A header that does not help leaves the peer.
   [[nodiscard]] ClientAddress find(const RequestView& request) const noexcept;
 
+  // A peer that is not trusted sent a forwarding header: perhaps somebody cheats, more likely a
+  // proxy is missing from the list and everybody looks like one client. Worth one warning; whoever
+  // has given it need not ask any more.
+  [[nodiscard]] bool ignores_forwarding(const RequestView& request) const noexcept;
+
   [[nodiscard]] bool trusts(const IpAddress& peer) const noexcept {
-    return trusted_.contains(peer) || (trusted_.empty() && source_ == AddressSource::hops);
+    return trusted_.empty() ? source_ == AddressSource::hops : trusted_.contains(peer);
   }
 
  private:
@@ -65,7 +66,6 @@ class ClientAddressFinder {
                                  Parse parse) const noexcept;
   [[nodiscard]] IpAddress counted(const RequestView& request) const noexcept;
   [[nodiscard]] IpAddress named(const RequestView& request) const noexcept;
-  [[nodiscard]] bool has_forwarding_header(const RequestView& request) const noexcept;
 
   AddressSource source_ = AddressSource::peer;
   IpRangeSet trusted_;

@@ -30,6 +30,14 @@ ClientAddress find(const ClientAddressFinder& finder, const std::vector<HeaderVi
   return finder.find(request);
 }
 
+bool ignores(const ClientAddressFinder& finder, const std::vector<HeaderView>& headers,
+             std::string_view peer) {
+  RequestView request;
+  request.headers = headers;
+  request.peer = address(peer);
+  return finder.ignores_forwarding(request);
+}
+
 std::string xff(std::string_view value, std::string_view peer = "10.0.0.1") {
   return find(finder(AddressSource::x_forwarded_for), {{"X-Forwarded-For", value}}, peer)
       .address.text();
@@ -44,7 +52,8 @@ TEST(ClientAddress, IsThePeerWhenNoHeaderIsChosen) {
       find(finder(AddressSource::peer), {{"x-forwarded-for", "1.2.3.4"}}, "10.0.0.1");
   EXPECT_EQ(found.address, address("10.0.0.1"));
   EXPECT_FALSE(found.from_header);
-  EXPECT_FALSE(found.untrusted_forwarding);
+  EXPECT_TRUE(found.through_trusted);
+  EXPECT_FALSE(ignores(finder(AddressSource::peer), {{"x-forwarded-for", "1.2.3.4"}}, "10.0.0.1"));
 }
 
 TEST(ClientAddress, IgnoresHeadersOfAPeerThatIsNotTrustedAndTellsSo) {
@@ -53,14 +62,15 @@ TEST(ClientAddress, IgnoresHeadersOfAPeerThatIsNotTrustedAndTellsSo) {
     const ClientAddress found =
         find(finder(AddressSource::x_forwarded_for), headers, "198.51.100.7");
     EXPECT_EQ(found.address, address("198.51.100.7"));
-    EXPECT_TRUE(found.untrusted_forwarding) << name;
+    EXPECT_FALSE(found.through_trusted);
+    EXPECT_TRUE(ignores(finder(AddressSource::x_forwarded_for), headers, "198.51.100.7")) << name;
   }
-  const ClientAddress own =
-      find(finder(AddressSource::header, "x-real-ip"), {{"X-Real-IP", "1.2.3.4"}}, "198.51.100.7");
-  EXPECT_TRUE(own.untrusted_forwarding);
-  EXPECT_EQ(own.address, address("198.51.100.7"));
-  EXPECT_FALSE(find(finder(AddressSource::x_forwarded_for), {{"accept", "*/*"}}, "198.51.100.7")
-                   .untrusted_forwarding);
+  const ClientAddressFinder named = finder(AddressSource::header, "x-real-ip");
+  EXPECT_TRUE(ignores(named, {{"X-Real-IP", "1.2.3.4"}}, "198.51.100.7"));
+  EXPECT_EQ(find(named, {{"X-Real-IP", "1.2.3.4"}}, "198.51.100.7").address,
+            address("198.51.100.7"));
+  EXPECT_FALSE(
+      ignores(finder(AddressSource::x_forwarded_for), {{"accept", "*/*"}}, "198.51.100.7"));
 }
 
 TEST(ClientAddress, IsTheLastOneThatNoTrustedProxyHas) {
@@ -154,7 +164,7 @@ TEST(ClientAddress, IsCountedOnlyForTrustedPeersWhereThereIsAList) {
   EXPECT_EQ(find(counting, headers, "10.0.0.1").address, address("3.3.3.3"));
   const ClientAddress stranger = find(counting, headers, "198.51.100.7");
   EXPECT_EQ(stranger.address, address("198.51.100.7"));
-  EXPECT_TRUE(stranger.untrusted_forwarding);
+  EXPECT_TRUE(ignores(counting, headers, "198.51.100.7"));
 }
 
 TEST(Forwarded, FindsTheAddressInFor) {

@@ -1,7 +1,7 @@
 #include "identity/flat_json.h"
 
-#include "base/text.h"
 #include "base/characters.h"
+#include "base/text.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 #include "identity/forwarded.h"
 
-#include "base/text.h"
 #include "base/characters.h"
+#include "base/text.h"
 #include <sluice/request.h>
 
 #include <algorithm>

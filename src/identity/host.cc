@@ -1,10 +1,11 @@
 #include "identity/host.h"
 
-#include "base/text.h"
 #include "base/characters.h"
+#include "base/text.h"
 #include <sluice/address.h>
 
 #include <algorithm>
+#include <array>
 
 namespace sluice::identity {
 namespace {
@@ -26,10 +27,30 @@ bool is_v6(std::string_view text) noexcept {
   return text.find(':') != kNone && IpAddress::parse(text).has_value();
 }
 
+// Most hosts are written as they should be: lower case, no port, no empty label. Those are used
+// where they stand.
+bool is_normal(std::string_view host) noexcept {
+  constexpr std::array<bool, 256> kNormal = [] {
+    std::array<bool, 256> normal{};
+    for (unsigned i = 0; i < normal.size(); ++i) {
+      const char c = static_cast<char>(i);
+      normal[i] = (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_';
+    }
+    return normal;
+  }();
+  char previous = '.';
+  for (const char c : host) {
+    if (!kNormal[static_cast<unsigned char>(c)] && (c != '.' || previous == '.')) return false;
+    previous = c;
+  }
+  return previous != '.' || host.empty();
+}
+
 }  // namespace
 
 std::optional<std::string_view> normalise_host(std::string_view host,
                                                std::span<char> scratch) noexcept {
+  if (host.size() <= scratch.size() && is_normal(host)) return host;
   const std::size_t user = host.rfind('@');
   if (user != kNone) host.remove_prefix(user + 1);
   if (host.starts_with('[')) {

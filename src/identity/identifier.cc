@@ -72,7 +72,7 @@ IdentifierScratch::IdentifierScratch(const IdentifierScratchLimits& limits)
     : IdentifierScratch(limits, random_secret()) {}
 
 IdentifierScratch::IdentifierScratch(const IdentifierScratchLimits& limits, DigestSecret secret)
-    : tokens_(limits.tokens, secret), failures_(limits.failures, secret) {}
+    : tokens_(limits.tokens, secret), keys_(secret), failures_(limits.failures, secret) {}
 
 Identifier::Identifier(IdentifierConfig config, ClientAddressFinder finder)
     : config_(std::move(config)), finder_(std::move(finder)), generation_(next_generation()) {}
@@ -94,9 +94,7 @@ Parsed<std::shared_ptr<const Identifier>> Identifier::create(IdentifierConfig co
 
 Origin Identifier::address_of(const RequestView& request) const noexcept {
   const ClientAddress client = finder_.find(request);
-  Origin origin{.address = client.address,
-                .through_trusted = client.through_trusted,
-                .untrusted_forwarding = client.untrusted_forwarding};
+  Origin origin{.address = client.address, .through_trusted = client.through_trusted};
   if (config_.geo != nullptr) {
     const GeoAnswer place = config_.geo->find(client.address);
     origin.country = place.country;
@@ -105,20 +103,16 @@ Origin Identifier::address_of(const RequestView& request) const noexcept {
   return origin;
 }
 
-Identity Identifier::identify(const RequestView& request, const Origin& origin, Now now,
-                              IdentifierScratch& scratch) const noexcept {
+void Identifier::prove(const RequestView& request, Now now, IdentifierScratch& scratch,
+                       Identity& identity) const noexcept {
   if (scratch.generation_ != generation_) {
     scratch.tokens_.clear();
+    scratch.keys_.clear();
     scratch.generation_ = generation_;
   }
-  Identity identity{.address = origin.address,
-                    .country = origin.country,
-                    .asn = origin.asn,
-                    .through_trusted = origin.through_trusted};
   apply_token(request, now, scratch, identity);
   apply_api_key(request, now, scratch, identity);
   apply_certificate(request, identity);
-  return identity;
 }
 
 // Null: too many failures. What is known already is told in any case: it costs next to nothing,
@@ -158,7 +152,7 @@ void Identifier::apply_api_key(const RequestView& request, Now now, IdentifierSc
   const std::optional<std::string_view> presented =
       presented_api_key(request, config_.api_key_sources, scratch.key_);
   if (!presented) return;
-  const ApiKey* const key = config_.api_keys->find(*presented);
+  const ApiKey* const key = scratch.keys_.find(*presented, *config_.api_keys);
   if (key == nullptr) return fail(identity, Proof::unknown, kUnknownKey);
   if (key->is_expired(now.wall())) return fail(identity, Proof::invalid, kExpiredKey);
   const ApiKeyRecord& record = key->record();

@@ -23,6 +23,7 @@
 #include "identity/geo.h"
 #include "identity/identity.h"
 #include "identity/jwt.h"
+#include "identity/key_cache.h"
 #include "identity/token_cache.h"
 #include <sluice/diagnostic.h>
 #include <sluice/request.h>
@@ -51,8 +52,7 @@ struct Origin {
   IpAddress address;
   std::string_view country;
   std::uint32_t asn = 0;
-  bool through_trusted = false;       // a proxy that is trusted passed the request on
-  bool untrusted_forwarding = false;  // see ClientAddress: worth one warning
+  bool through_trusted = false;  // a proxy that is trusted passed the request on
 };
 
 struct IdentifierScratchLimits {
@@ -72,6 +72,7 @@ class IdentifierScratch {
 
   std::uint64_t generation_ = 0;  // of the Identifier whose verdicts are in the cache
   TokenCache tokens_;
+  KeyCache keys_;
   FailureLimit failures_;
   // A decoded key, or a user name with its password.
   std::array<char, 2 * kApiKeyBytesMax> key_{};
@@ -83,12 +84,27 @@ class Identifier {
 
   [[nodiscard]] Origin address_of(const RequestView& request) const noexcept;
 
-  // Views in the result are good until the scratch is used again.
-  [[nodiscard]] Identity identify(const RequestView& request, const Origin& origin, Now now,
-                                  IdentifierScratch& scratch) const noexcept;
+  // Worth one warning: see ClientAddressFinder.
+  [[nodiscard]] bool ignores_forwarding(const RequestView& request) const noexcept {
+    return finder_.ignores_forwarding(request);
+  }
+
+  // What can be known without a proof.
+  [[nodiscard]] static Identity unproven(const Origin& origin) noexcept {
+    return {.address = origin.address,
+            .country = origin.country,
+            .asn = origin.asn,
+            .through_trusted = origin.through_trusted};
+  }
+  // Adds what the request proves. Views are good until the scratch is used again.
+  void prove(const RequestView& request, Now now, IdentifierScratch& scratch,
+             Identity& identity) const noexcept;
+
   [[nodiscard]] Identity identify(const RequestView& request, Now now,
                                   IdentifierScratch& scratch) const noexcept {
-    return identify(request, address_of(request), now, scratch);
+    Identity identity = unproven(address_of(request));
+    prove(request, now, scratch, identity);
+    return identity;
   }
 
  private:

@@ -100,11 +100,9 @@ TEST_F(IdentifierTest, KnowsTheOriginBeforeAnythingIsVerified) {
   EXPECT_EQ(origin.address, IpAddress::parse("192.0.2.7"));
   EXPECT_EQ(origin.country, "DE");
   EXPECT_EQ(origin.asn, 64500U);
-  EXPECT_FALSE(origin.untrusted_forwarding);
-  EXPECT_TRUE(
-      identifier_
-          ->address_of(Request{}.peer("192.0.2.9").header("X-Forwarded-For", "192.0.2.7").view())
-          .untrusted_forwarding);
+  EXPECT_TRUE(origin.through_trusted);
+  EXPECT_TRUE(identifier_->ignores_forwarding(
+      Request{}.peer("192.0.2.9").header("X-Forwarded-For", "192.0.2.7").view()));
 }
 
 TEST_F(IdentifierTest, FindsNobodyWhereNothingIsPresented) {

@@ -1,9 +1,9 @@
 #include "identity/jwks.h"
 
+#include "base/read_file.h"
 #include "base/text.h"
 #include "identity/base64.h"
 #include "identity/flat_json.h"
-#include "base/read_file.h"
 
 #include <optional>
 

@@ -1,7 +1,7 @@
 #include "identity/path.h"
 
-#include "base/text.h"
 #include "base/characters.h"
+#include "base/text.h"
 
 #include <algorithm>
 #include <array>
@@ -27,9 +27,14 @@ constexpr bool is_segment_character(char c) noexcept {
   return kSegmentCharacters[static_cast<unsigned char>(c)];
 }
 
-constexpr bool is_refused(char c) noexcept {
-  return static_cast<unsigned char>(c) <= ' ' || c == 0x7f || c == '#';
-}
+constexpr std::array<bool, 256> kRefused = [] {
+  std::array<bool, 256> refused{};
+  for (unsigned i = 0; i <= ' '; ++i) refused[i] = true;
+  refused[0x7f] = refused['#'] = true;
+  return refused;
+}();
+
+constexpr bool is_refused(char c) noexcept { return kRefused[static_cast<unsigned char>(c)]; }
 
 // Writes a path segment by segment. Invariant: what is written begins with a slash, holds no empty
 // or dot segment before the current one, and the current one begins behind the last slash.
@@ -138,6 +143,23 @@ class PathWriter {
   TargetFault fault_ = TargetFault::none;
 };
 
+// Most paths are written as they should be, and are used where they stand: nothing encoded, no
+// empty segment, none that begins with a dot. The length of such a path, or kNone.
+std::size_t normal_length(std::string_view target) noexcept {
+  std::size_t i = 0;
+  while (i < target.size()) {
+    if (is_segment_character(target[i])) {
+      ++i;
+    } else if (target[i] == '/') {
+      ++i;
+      if (i < target.size() && (target[i] == '/' || target[i] == '.')) return kNone;
+    } else {
+      return target[i] == '?' ? i : kNone;
+    }
+  }
+  return i;
+}
+
 // Length of "scheme://", or 0.
 std::size_t scheme_length(std::string_view target) noexcept {
   const std::size_t colon = target.find("://");
@@ -177,11 +199,18 @@ Target normalise_target(std::string_view target, const PathOptions& options,
     if (result.authority.empty()) return {.fault = TargetFault::not_a_target};
     target.remove_prefix(result.authority.size());
   }
-  const std::size_t question = target.find('?');
+  const std::size_t normal =
+      !target.empty() && !options.ignore_case ? normal_length(target) : kNone;
+  const std::size_t question =
+      normal != kNone ? (normal < target.size() ? normal : kNone) : target.find('?');
   if (question != kNone) result.query = target.substr(question + 1);
   if (std::any_of(result.query.begin(), result.query.end(), is_refused) ||
       std::any_of(result.authority.begin(), result.authority.end(), is_refused)) {
     return {.fault = TargetFault::bad_character};
+  }
+  if (normal != kNone && normal > 0 && normal <= scratch.size()) {
+    result.path = target.substr(0, normal);
+    return result;
   }
   PathWriter writer{options, scratch};
   const TargetFault fault = writer.write(target.substr(0, question));

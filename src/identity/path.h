@@ -45,7 +45,7 @@ enum class TargetFault : std::uint8_t {
 
 struct Target {
   TargetFault fault = TargetFault::none;
-  std::string_view path;       // in the scratch; with its trailing slash, if one was sent
+  std::string_view path;       // normalised; with its trailing slash, if one was sent
   std::string_view query;      // as it was sent, without the question mark
   std::string_view authority;  // of an absolute target: it stands above the Host header
 

@@ -159,8 +159,13 @@ Parsed<PathTemplate> PathTemplate::parse(std::string_view text) {
   result.text_ = text;
   result.segments_ = *std::move(segments);
   for (PathSegment& segment : result.segments_) {
-    if (segment.kind != PathSegment::Kind::literal) continue;
+    const bool is_literal = segment.kind == PathSegment::Kind::literal;
+    const bool goes_on = is_literal && !result.pieces_.empty() &&
+                         result.pieces_.back().kind == PathSegment::Kind::literal;
+    if (!goes_on) result.pieces_.push_back({.kind = segment.kind, .text = {}});
+    if (!is_literal) continue;
     segment.text = as_in_requests(segment.text);
+    result.pieces_.back().text += "/" + segment.text;
     ++result.literals_;
   }
   return result;
@@ -177,16 +182,23 @@ int PathTemplate::parameter(std::string_view name) const noexcept {
 }
 
 bool PathTemplate::matches(std::string_view path, PathParameters& values) const noexcept {
-  PathWalker walker{path};
+  if (path.ends_with('/')) path.remove_suffix(1);
   std::size_t captured = 0;
-  for (const PathSegment& segment : segments_) {
-    if (segment.kind == PathSegment::Kind::rest) return true;
-    if (walker.done()) return false;
-    const std::string_view actual = walker.next();
-    if (segment.kind == PathSegment::Kind::literal && actual != segment.text) return false;
-    if (segment.kind == PathSegment::Kind::parameter) values[captured++] = actual;
+  for (const Piece& piece : pieces_) {
+    if (piece.kind == PathSegment::Kind::rest) return true;
+    if (piece.kind == PathSegment::Kind::literal) {
+      if (!path.starts_with(piece.text)) return false;
+      path.remove_prefix(piece.text.size());
+      if (!path.empty() && path.front() != '/') return false;
+      continue;
+    }
+    if (path.empty()) return false;
+    std::size_t end = 1;
+    while (end < path.size() && path[end] != '/') ++end;
+    if (piece.kind == PathSegment::Kind::parameter) values[captured++] = path.substr(1, end - 1);
+    path.remove_prefix(end);
   }
-  return walker.done();
+  return path.empty();
 }
 
 int compare_specificity(const PathTemplate& a, const PathTemplate& b) noexcept {

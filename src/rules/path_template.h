@@ -50,8 +50,16 @@ class PathTemplate {
   [[nodiscard]] bool matches(std::string_view path, PathParameters& values) const noexcept;
 
  private:
+  // What is compared at once: a run of literal segments with the slashes before them, or one
+  // segment of another kind.
+  struct Piece {
+    PathSegment::Kind kind = PathSegment::Kind::literal;
+    std::string text;
+  };
+
   std::string text_;
   std::vector<PathSegment> segments_;
+  std::vector<Piece> pieces_;
   std::size_t literals_ = 0;
 };
 
@@ -63,9 +71,11 @@ class PathWalker {
   }
   [[nodiscard]] bool done() const noexcept { return rest_.empty(); }
   std::string_view next() noexcept {
-    rest_.remove_prefix(1);
-    const std::string_view segment = rest_.substr(0, rest_.find('/'));
-    rest_.remove_prefix(segment.size());
+    // By hand: segments are so short that a call costs more than the search.
+    std::size_t end = 1;
+    while (end < rest_.size() && rest_[end] != '/') ++end;
+    const std::string_view segment = rest_.substr(1, end - 1);
+    rest_.remove_prefix(end);
     return segment;
   }
 

@@ -1,5 +1,6 @@
 #include "rules/rule_index.h"
 
+#include "base/sip_rounds.h"
 #include <sluice/int128.h>
 
 #include <algorithm>
@@ -24,8 +25,7 @@ std::uint64_t mixed(std::uint64_t seed, std::string_view text) noexcept {
     std::memcpy(&word, text.data(), sizeof word);
     hash = folded(hash ^ word, kOdd);
   }
-  std::uint64_t last = 0;
-  if (!text.empty()) std::memcpy(&last, text.data(), text.size());
+  const std::uint64_t last = sip::load_short(text.data(), text.size());
   return folded(hash ^ last, 0xd6e8feb86659fd93ULL);
 }
 
@@ -131,7 +131,8 @@ struct RuleIndex::Builder {
     for (const Location& location : rarest.locations) {
       const Place place = place_of(location);
       (place.below ? filed_at[place.node].below : filed_at[place.node].here).push_back(rule);
-      index.has_locations_ = true;
+      if (location.host.empty()) index.any_host_ = root_of({});
+      index.has_hosts_ |= !location.host.empty();
       index.has_wildcards_ |= location.host.starts_with('*');
     }
   }

@@ -85,9 +85,8 @@ class RuleIndex {
   // Calls visit(std::span<const RuleNumber>) for every place that a host and a path are in.
   template <class Visit>
   void at(std::string_view host, std::string_view path, Visit&& visit) const noexcept {
-    if (!has_locations_) return;
-    visit_root({}, path, visit);
-    if (host.empty()) return;
+    if (any_host_ != kNone) visit_node(any_host_, PathWalker{path}, visit);
+    if (!has_hosts_ || host.empty()) return;
     visit_root(host, path, visit);
     if (!has_wildcards_) return;
     for (std::size_t dot = host.find('.'); dot != std::string_view::npos;
@@ -145,7 +144,8 @@ class RuleIndex {
   boost::unordered_flat_map<std::uint64_t, std::uint32_t> children_;  // literal segments
   std::vector<Node> nodes_;
   std::array<bool, 16> used_{};
-  bool has_locations_ = false;
+  std::uint32_t any_host_ = kNone;  // the root of rules that name no host
+  bool has_hosts_ = false;
   bool has_wildcards_ = false;
 };
 

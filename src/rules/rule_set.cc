@@ -4,6 +4,7 @@
 #include "identity/fields.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -61,7 +62,11 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
   for (const Rule& rule : list_.rules) {
     Compiled& compiled = compiled_.emplace_back(compile(rule));
     const auto group = std::ranges::find(groups, rule.group);
+    const auto domain = std::ranges::find(domains_, rule.domain);
+    compiled.domain = static_cast<std::uint32_t>(domain - domains_.begin());
+    if (domain == domains_.end()) domains_.push_back(rule.domain);
     has_before_auth_ |= rule.before_auth;
+    has_groups_ |= !rule.group.empty();
     compiled.group = static_cast<std::uint32_t>(group - groups.begin());
     if (group == groups.end()) groups.push_back(rule.group);
     for (const NamedMatch& header : rule.match.headers) {
@@ -85,6 +90,19 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
 RuleSet::Compiled RuleSet::compile(const Rule& rule) {
   const Match& match = rule.match;
   Compiled compiled;
+  compiled.before_auth = rule.before_auth;
+  compiled.shadow = rule.over.kind == Over::Kind::shadow;
+  const auto asks_if = [&](bool asks, Question what) {
+    if (asks) compiled.asks = static_cast<std::uint16_t>(compiled.asks | what);
+  };
+  asks_if(!match.methods.empty(), kMethod);
+  asks_if(!match.hosts.empty(), kHost);
+  asks_if(!match.tiers.empty(), kTier);
+  asks_if(!match.tenants.empty(), kTenant);
+  asks_if(!match.countries.empty(), kCountry);
+  asks_if(!match.asns.empty(), kAsn);
+  asks_if(match.authenticated.has_value(), kAuthenticated);
+  asks_if(!match.addresses.empty(), kAddress);
   for (const std::string& method : match.methods) {
     const std::uint32_t bit = method_bit(method);
     compiled.methods |= bit;
@@ -104,14 +122,10 @@ RuleSet::Compiled RuleSet::compile(const Rule& rule) {
   compiled.query = texts(match.query);
   compiled.cookies = texts(match.cookies);
   compiled.descriptor = texts(match.descriptor);
-  const auto one_if = [](bool asks) { return asks ? 1U : 0U; };
-  compiled.fields = one_if(!match.methods.empty()) + one_if(!match.hosts.empty()) +
-                    one_if(!match.paths.empty()) + one_if(!match.addresses.empty()) +
-                    one_if(!match.countries.empty()) + one_if(!match.asns.empty()) +
-                    one_if(!match.tiers.empty()) + one_if(!match.tenants.empty()) +
-                    one_if(match.authenticated.has_value()) +
-                    static_cast<std::uint32_t>(match.headers.size() + match.query.size() +
-                                               match.cookies.size() + match.descriptor.size());
+  compiled.fields =
+      static_cast<std::uint32_t>(std::popcount(compiled.asks) + (match.paths.empty() ? 0 : 1) +
+                                 static_cast<int>(match.headers.size() + match.query.size() +
+                                                  match.cookies.size() + match.descriptor.size()));
   return compiled;
 }
 
@@ -165,38 +179,18 @@ RuleIndex::Conditions RuleSet::conditions_of(const Rule& rule, const Compiled& c
 
 // ---- matching ---------------------------------------------------------------------------------
 
-// The conditions from cheap to dear. What does not hold is named; the same words are in `match`.
-std::string_view RuleSet::examine(RuleNumber number, const Asked& asked,
-                                  Matched& matched) const noexcept {
-  const Rule& rule = list_.rules[number];
-  const Compiled& compiled = compiled_[number];
-  const Match& match = rule.match;
-  const identity::Identity& client = asked.client;
-  if (rule.domain != asked.domain) return "domain";
+std::uint32_t RuleSet::domain_number(std::string_view domain) const noexcept {
+  return static_cast<std::uint32_t>(std::ranges::find(domains_, domain) - domains_.begin());
+}
 
-  if (compiled.methods != 0 || !compiled.other_methods.empty()) {
-    const std::uint32_t bit = method_bit(asked.request.method);
-    const bool usual = (compiled.methods & bit) != 0;
-    if (!usual && (bit != 0 || std::ranges::find(compiled.other_methods, asked.request.method) ==
-                                   compiled.other_methods.end())) {
-      return "method";
-    }
-  }
-
-  // Of several hosts and paths, the one that says most.
-  bool found = match.hosts.empty();
-  for (std::size_t i = 0; i < match.hosts.size(); ++i) {
-    if (!host_matches(match.hosts[i], asked.host)) continue;
-    const bool better = !found || match.hosts[i].size() > match.hosts[matched.host].size();
-    if (better) matched.host = static_cast<std::uint8_t>(i);
-    found = true;
-  }
-  if (!found) return "host";
-
-  found = compiled.paths.empty();
+// Of several paths, the one that says most.
+bool RuleSet::examine_paths(const Compiled& compiled, std::string_view path,
+                            Matched& matched) noexcept {
+  if (compiled.paths.size() == 1) return compiled.paths[0].matches(path, matched.parameters);
+  bool found = compiled.paths.empty();
   for (std::size_t i = 0; i < compiled.paths.size(); ++i) {
     PathParameters parameters;
-    if (!compiled.paths[i].matches(asked.path, parameters)) continue;
+    if (!compiled.paths[i].matches(path, parameters)) continue;
     const bool better =
         !found || compare_specificity(compiled.paths[i], compiled.paths[matched.path]) > 0;
     if (better) {
@@ -205,18 +199,60 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked,
     }
     found = true;
   }
-  if (!found) return "path";
+  return found;
+}
 
-  if (!is_among(client.tier, match.tiers)) return "client.tier";
-  if (!is_among(client.tenant, match.tenants)) return "client.tenant";
-  if (!is_among(client.country, match.countries)) return "client.country";
-  if (!is_among(client.asn, match.asns)) return "client.asn";
-  if (match.authenticated && *match.authenticated != client.authenticated()) {
+std::string_view RuleSet::examine_client(const Match& match, std::uint16_t asks,
+                                         const identity::Identity& client) noexcept {
+  if ((asks & kTier) != 0 && !is_among(client.tier, match.tiers)) return "client.tier";
+  if ((asks & kTenant) != 0 && !is_among(client.tenant, match.tenants)) return "client.tenant";
+  if ((asks & kCountry) != 0 && !is_among(client.country, match.countries)) {
+    return "client.country";
+  }
+  if ((asks & kAsn) != 0 && !is_among(client.asn, match.asns)) return "client.asn";
+  if ((asks & kAuthenticated) != 0 && *match.authenticated != client.authenticated()) {
     return "client.authenticated";
   }
   const auto contains = [&](const IpRange& range) { return range.contains(client.address); };
-  if (!match.addresses.empty() && std::ranges::none_of(match.addresses, contains)) {
+  if ((asks & kAddress) != 0 && std::ranges::none_of(match.addresses, contains)) {
     return "client.ip";
+  }
+  return {};
+}
+
+// The conditions from cheap to dear. What does not hold is named; the same words are in `match`.
+std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::uint32_t domain,
+                                  Matched& matched) const noexcept {
+  const Compiled& compiled = compiled_[number];
+  if (compiled.domain != domain) return "domain";
+
+  if ((compiled.asks & kMethod) != 0) {
+    const std::uint32_t bit = method_bit(asked.request.method);
+    const bool usual = (compiled.methods & bit) != 0;
+    if (!usual && (bit != 0 || std::ranges::find(compiled.other_methods, asked.request.method) ==
+                                   compiled.other_methods.end())) {
+      return "method";
+    }
+  }
+
+  if ((compiled.asks & kHost) != 0) {  // of several, the one that says most
+    const std::vector<std::string>& hosts = list_.rules[number].match.hosts;
+    bool found = false;
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      if (!host_matches(hosts[i], asked.host)) continue;
+      const bool better = !found || hosts[i].size() > hosts[matched.host].size();
+      if (better) matched.host = static_cast<std::uint8_t>(i);
+      found = true;
+    }
+    if (!found) return "host";
+  }
+  if (!examine_paths(compiled, asked.path, matched)) return "path";
+
+  constexpr unsigned kOfRequest = kMethod | kHost;
+  if ((compiled.asks & ~kOfRequest) != 0) {
+    const std::string_view wrong =
+        examine_client(list_.rules[number].match, compiled.asks, asked.client);
+    if (!wrong.empty()) return wrong;
   }
 
   for (const Text& header : compiled.headers) {
@@ -243,26 +279,27 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked,
 
 std::string_view RuleSet::mismatch(RuleNumber rule, const Asked& asked) const noexcept {
   Matched matched;
-  return examine(rule, asked, matched);
+  return examine(rule, asked, domain_number(asked.domain), matched);
 }
 
-void RuleSet::look(std::span<const RuleNumber> candidates, const Asked& asked, Phase phase,
-                   Matches& matches) const noexcept {
+void RuleSet::look(std::span<const RuleNumber> candidates, const Asked& asked, std::uint32_t domain,
+                   Phase phase, Matches& matches) const noexcept {
   for (const RuleNumber number : candidates) {
-    const Rule& rule = list_.rules[number];
-    if (rule.before_auth != (phase == Phase::before_auth)) continue;
+    const Compiled& compiled = compiled_[number];
+    if (compiled.before_auth != (phase == Phase::before_auth)) continue;
     const auto is_it = [number](const Matched& one) { return one.rule == number; };
     if (std::ranges::any_of(matches.span(), is_it)) continue;  // found by two of its alternatives
     if (matches.count == kMatchesMax) {
       Matched matched;
-      matches.too_many |= examine(number, asked, matched).empty();
+      matches.too_many |= examine(number, asked, domain, matched).empty();
       continue;
     }
     Matched& matched = matches.all[matches.count];
     matched.rule = number;
     matched.host = 0;
     matched.path = 0;
-    if (!examine(number, asked, matched).empty()) continue;
+    if (!examine(number, asked, domain, matched).empty()) continue;
+    matches.enforced |= !compiled.shadow;
     ++matches.count;
   }
 }
@@ -271,8 +308,9 @@ void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noe
   matches.count = 0;
   matches.too_many = false;
   matches.enforced = false;
+  const std::uint32_t domain = domain_number(asked.domain);
   const auto look_into = [&](std::span<const RuleNumber> candidates) {
-    look(candidates, asked, phase, matches);
+    look(candidates, asked, domain, phase, matches);
   };
   look_into(index_.everywhere());
   if (index_.uses(Asks::domain)) look_into(index_.under(index_key(Asks::domain, asked.domain)));
@@ -290,21 +328,21 @@ void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noe
     }
   }
   const identity::Identity& client = asked.client;
-  if (index_.uses(Asks::tier)) look_into(index_.under(index_key(Asks::tier, client.tier)));
-  if (index_.uses(Asks::tenant)) look_into(index_.under(index_key(Asks::tenant, client.tenant)));
-  if (index_.uses(Asks::country)) look_into(index_.under(index_key(Asks::country, client.country)));
+  const auto look_under = [&](Asks kind, std::string_view value) {
+    if (!value.empty() && index_.uses(kind)) look_into(index_.under(index_key(kind, value)));
+  };
+  look_under(Asks::tier, client.tier);
+  look_under(Asks::tenant, client.tenant);
+  look_under(Asks::country, client.country);
   if (index_.uses(Asks::asn)) look_into(index_.under(index_key(Asks::asn, bytes_of(client.asn))));
   if (index_.uses(Asks::address)) {
     for (const unsigned bits : client.address.is_v4 ? v4_lengths_ : v6_lengths_) {
       look_into(index_.under(address_key(client.address, bits)));
     }
   }
+  if (matches.count < 2) return;
   std::ranges::sort(std::span{matches.all}.first(matches.count), {}, &Matched::rule);
-  drop_losers(matches);
-  const auto enforces = [this](const Matched& one) {
-    return list_.rules[one.rule].over.kind != Over::Kind::shadow;
-  };
-  matches.enforced = std::ranges::any_of(matches.span(), enforces);
+  if (has_groups_) drop_losers(matches);
 }
 
 // Header names come in any case, the index has them in lower case.

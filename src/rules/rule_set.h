@@ -87,25 +87,46 @@ class RuleSet {
     std::string name;
     TextMatcher value;
   };
+  // What a rule asks for. What it does not ask for is not even looked at: the rule itself is large,
+  // and with thousands of them not in any cache.
+  enum Question : std::uint16_t {
+    kMethod = 1U << 0U,
+    kHost = 1U << 1U,
+    kTier = 1U << 2U,
+    kTenant = 1U << 3U,
+    kCountry = 1U << 4U,
+    kAsn = 1U << 5U,
+    kAuthenticated = 1U << 6U,
+    kAddress = 1U << 7U,
+  };
   struct Compiled {
-    std::uint32_t methods = 0;  // bits; 0: any, or other_methods
-    std::vector<std::string> other_methods;
+    std::uint16_t asks = 0;
+    bool before_auth = false;
+    bool shadow = false;
+    std::uint32_t domain = 0;   // its number among all
+    std::uint32_t methods = 0;  // bits
+    std::uint32_t fields = 0;   // how many things it asks for
+    std::uint32_t group = 0;    // 0: none
     std::vector<PathTemplate> paths;
     std::vector<Text> headers;
     std::vector<Text> query;
     std::vector<Text> cookies;
     std::vector<Text> descriptor;
-    std::uint32_t fields = 0;  // how many things it asks for
-    std::uint32_t group = 0;   // 0: none
+    std::vector<std::string> other_methods;
   };
 
   [[nodiscard]] static Compiled compile(const Rule& rule);
   [[nodiscard]] RuleIndex::Conditions conditions_of(const Rule& rule,
                                                     const Compiled& compiled) const;
+  [[nodiscard]] std::uint32_t domain_number(std::string_view domain) const noexcept;
   [[nodiscard]] std::string_view examine(RuleNumber number, const Asked& asked,
-                                         Matched& matched) const noexcept;
-  void look(std::span<const RuleNumber> candidates, const Asked& asked, Phase phase,
-            Matches& matches) const noexcept;
+                                         std::uint32_t domain, Matched& matched) const noexcept;
+  [[nodiscard]] static bool examine_paths(const Compiled& compiled, std::string_view path,
+                                          Matched& matched) noexcept;
+  [[nodiscard]] static std::string_view examine_client(const Match& match, std::uint16_t asks,
+                                                       const identity::Identity& client) noexcept;
+  void look(std::span<const RuleNumber> candidates, const Asked& asked, std::uint32_t domain,
+            Phase phase, Matches& matches) const noexcept;
   template <class Visit>
   void look_into_header(const HeaderView& header, Visit&& visit) const noexcept;
   void drop_losers(Matches& matches) const noexcept;
@@ -114,7 +135,9 @@ class RuleSet {
   RuleList list_;
   std::vector<Compiled> compiled_;
   RuleIndex index_;
+  std::vector<std::string> domains_;
   bool has_before_auth_ = false;
+  bool has_groups_ = false;
   boost::unordered_flat_set<IndexKey> header_names_;  // that rules ask for
   std::uint64_t header_lengths_ = 0;                  // a bit for each length of one
   std::vector<std::uint8_t> v4_lengths_;              // prefix lengths that rules ask for

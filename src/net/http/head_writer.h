@@ -1,0 +1,75 @@
+// Writes heads, and the framing of chunked bodies, into a buffer of the caller.
+//
+// Nothing is written unchecked: names and methods are tokens, targets have no spaces, values no
+// control characters but tabs. So whatever went in, what comes out parses as the lines that were
+// meant. The first mistake makes the whole head fail. One thread, no allocation.
+#pragma once
+
+#include "net/http/message.h"
+#include <sluice/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace sluice::net {
+
+class HeadWriter {
+ public:
+  explicit HeadWriter(std::span<char> buffer) noexcept : buffer_(buffer) {}
+
+  // One of these first. The version is always HTTP/1.1. An empty reason stays empty.
+  void request_line(std::string_view method, std::string_view target) noexcept;
+  void status_line(std::uint16_t status, std::string_view reason) noexcept;
+  void last_chunk() noexcept;  // the headers that follow are trailers
+
+  void header(std::string_view name, std::string_view value) noexcept;
+  void header(std::string_view name, std::uint64_t number) noexcept;
+  // Content-Length, Transfer-Encoding, or nothing.
+  void framing(const BodyFraming& body) noexcept;
+
+  // Adds the empty line. What was written, or why it could not be: `unsupported` if it does not
+  // fit, `invalid_argument` if something may not stand where it should have gone.
+  [[nodiscard]] Result<std::string_view> finish() noexcept;
+
+ private:
+  void put(std::string_view text) noexcept;
+  void refuse(const char* why) noexcept;
+
+  std::span<char> buffer_;
+  std::size_t size_ = 0;
+  const char* mistake_ = nullptr;
+  bool is_full_ = false;
+};
+
+// What a proxy decides about the connection on which it passes a head on.
+struct Forwarding {
+  enum class Persistence : std::uint8_t {
+    unstated,    // HTTP/1.1 stays open
+    close,       // Connection: close
+    keep_alive,  // Connection: keep-alive, without which HTTP/1.0 closes
+  };
+  Persistence persistence = Persistence::unstated;
+  bool upgrade = false;          // pass a wish to switch protocols, or the agreement, on
+  bool expect_continue = false;  // pass it on; else whoever calls has answered it already
+};
+
+// All of the head but the empty line, so that the caller can add headers: the line, Host, what is
+// not for this connection alone, and how long the body is. Absolute targets become plain ones.
+void write_request(HeadWriter& writer, const RequestHead& head,
+                   const Forwarding& how = {}) noexcept;
+
+// The body may be framed anew: until_close becomes chunked for a client that knows chunks.
+void write_response(HeadWriter& writer, const ResponseHead& head, const BodyFraming& body,
+                    const Forwarding& how = {}) noexcept;
+
+// The line before a chunk's data: its size, which is not 0, in hexadecimal.
+inline constexpr std::size_t kChunkHeadBytesMax = 18;
+[[nodiscard]] std::string_view format_chunk_head(std::uint64_t data_bytes,
+                                                 std::span<char, kChunkHeadBytesMax> into) noexcept;
+
+inline constexpr std::string_view kChunkEnd = "\r\n";        // behind a chunk's data
+inline constexpr std::string_view kLastChunk = "0\r\n\r\n";  // without trailers
+
+}  // namespace sluice::net

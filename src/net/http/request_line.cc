@@ -1,0 +1,100 @@
+#include "net/http/request_line.h"
+
+#include "net/http/characters.h"
+#include "net/http/host.h"
+#include "net/http/scan.h"
+
+#include <algorithm>
+
+namespace sluice::net {
+namespace {
+
+constexpr HttpFault kFine{};
+
+// Longer than any that is registered.
+constexpr std::size_t kMethodBytesMax = 32;
+
+// ---- version ----------------------------------------------------------------------------------
+
+bool is_version(std::string_view text) noexcept {
+  return text.size() == 8 && text.starts_with("HTTP/") && is_digit(text[5]) && text[6] == '.' &&
+         is_digit(text[7]);
+}
+
+HttpFault parse_version(std::string_view text, RequestHead& head) noexcept {
+  if (is_exactly(text, "HTTP/1.1") || is_exactly(text, "HTTP/1.0")) {
+    head.minor_version = text.back() == '1' ? 1 : 0;
+    return kFine;
+  }
+  if (is_version(text)) return {505, "a version other than HTTP/1.0 and HTTP/1.1"};
+  return bad_request("the request line does not end in a version");
+}
+
+// ---- target -----------------------------------------------------------------------------------
+
+// The length of "http://" or "https://" at the front; 0 if there is neither.
+std::size_t scheme_size(std::string_view target) noexcept {
+  constexpr std::string_view kSchemes[] = {"http://", "https://"};
+  for (const std::string_view scheme : kSchemes) {
+    if (equals_ignoring_case(target.substr(0, scheme.size()), scheme)) return scheme.size();
+  }
+  return 0;
+}
+
+HttpFault parse_absolute(RequestHead& head) noexcept {
+  const std::size_t scheme = scheme_size(head.target);
+  if (scheme == 0) return bad_request("the target is neither a path nor an address of http");
+  const std::string_view rest = head.target.substr(scheme);
+  const std::size_t path = std::min(rest.find_first_of("/?"), rest.size());
+  head.host = rest.substr(0, path);
+  if (!is_host(head.host)) return bad_request("the host in the target is malformed");
+  head.path_and_query = rest.substr(path);
+  if (head.path_and_query.empty())
+    head.path_and_query = is_exactly(head.method, "OPTIONS") ? "*" : "/";
+  // It would have to be forwarded with a slash that is not in the buffer.
+  if (head.path_and_query.front() == '?') return bad_request("the target has a query, but no path");
+  return kFine;
+}
+
+HttpFault parse_authority(RequestHead& head) noexcept {
+  if (!is_host_with_port(head.target)) return bad_request("CONNECT needs a host and a port");
+  head.host = head.target;
+  return kFine;
+}
+
+HttpFault parse_target(RequestHead& head) noexcept {
+  head.path_and_query = head.target;
+  if (is_exactly(head.method, "CONNECT")) return parse_authority(head);
+  if (head.target.front() == '/') return kFine;
+  if (!is_exactly(head.target, "*")) return parse_absolute(head);
+  return is_exactly(head.method, "OPTIONS") ? kFine
+                                            : bad_request("the target * is for OPTIONS alone");
+}
+
+const char* target_mistake(std::string_view rest, std::size_t end) noexcept {
+  if (end == rest.size()) return "the request line has no version";
+  if (end == 0) return "the request line has no target";
+  return "a character that may not stand in a target";
+}
+
+}  // namespace
+
+HttpFault parse_request_line(std::string_view line, RequestHead& head) noexcept {
+  const std::size_t method = find_not_a(token_character, line);
+  if (method == 0 || method == line.size() || line[method] != ' ') {
+    return bad_request("the request line does not begin with a method");
+  }
+  if (method > kMethodBytesMax) return {501, "an unknown method"};
+  const std::string_view rest = line.substr(method + 1);
+  const std::size_t target = find_not_target(rest);
+  if (target == 0 || target == rest.size() || rest[target] != ' ') {
+    return bad_request(target_mistake(rest, target));
+  }
+  head.method = line.substr(0, method);
+  head.target = rest.substr(0, target);
+  // The version first: what follows is about requests of the versions we know.
+  if (const HttpFault fault = parse_version(rest.substr(target + 1), head)) return fault;
+  return parse_target(head);
+}
+
+}  // namespace sluice::net

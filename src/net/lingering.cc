@@ -1,0 +1,66 @@
+#include "net/lingering.h"
+
+#include <array>
+#include <memory>
+#include <utility>
+
+namespace sluice::net {
+
+// TLS is over for us by now: what comes is thrown away as it is.
+class LingeringCloser::Connection : public ListHook {
+ public:
+  explicit Connection(LingeringCloser& closer) noexcept
+      : closer_(closer), left_(closer.limits_.bytes) {}
+
+  [[nodiscard]] bool start(FileDescriptor descriptor) noexcept {
+    if (!socket_.open(closer_.loop_, std::move(descriptor)).is_done()) return false;
+    socket_.finish_writing();
+    closer_.loop_.set(timer_, closer_.limits_.time);
+    return true;
+  }
+
+ private:
+  void on_timeout() { closer_.cut(*this); }
+
+  // Bytes that came before we watched are told of as soon as we do.
+  void on_ready() {
+    std::array<char, 16384> thrown_away;  // not cleared: nobody looks
+    while (true) {
+      const IoResult result = socket_.receive(thrown_away);
+      if (result.is_blocked()) return;
+      if (!result.is_done()) return closer_.end(*this);
+      if (result.bytes > left_) return closer_.cut(*this);
+      left_ -= result.bytes;
+    }
+  }
+
+  LingeringCloser& closer_;
+  Socket socket_{Callback<>::to<&Connection::on_ready>(*this)};
+  Timer timer_{Callback<>::to<&Connection::on_timeout>(*this)};
+  std::size_t left_;
+};
+
+LingeringCloser::~LingeringCloser() {
+  while (Connection* const connection = connections_.front()) end(*connection);
+}
+
+void LingeringCloser::close(Stream& stream) {
+  if (!stream.is_open()) return;
+  if (size_ > 0 && size_ >= limits_.connections) cut(*connections_.front());
+  auto connection = std::make_unique<Connection>(*this);
+  if (!connection->start(stream.release())) return;
+  connections_.push_back(*connection.release());
+  ++size_;
+}
+
+void LingeringCloser::end(Connection& connection) noexcept {
+  const std::unique_ptr<Connection> ended{&connection};
+  --size_;
+}
+
+void LingeringCloser::cut(Connection& connection) noexcept {
+  ++cut_off_;
+  end(connection);
+}
+
+}  // namespace sluice::net

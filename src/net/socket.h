@@ -1,0 +1,68 @@
+// A connected descriptor that knows whether it is ready.
+//
+// The loop tells once when reading or writing becomes possible; the socket remembers it until an
+// attempt moves less than it asked for. So no system call is made only to hear that there is
+// nothing to do: a request costs one read and one write, and an idle connection costs none and
+// holds no buffer. The owner is called when something becomes possible that was not before; what
+// it leaves unread stays possible, silently, which is how it slows a fast peer down.
+//
+// One thread. Not movable: the loop knows its address.
+#pragma once
+
+#include "base/file_descriptor.h"
+#include "net/callback.h"
+#include "net/event_loop.h"
+#include "net/io_result.h"
+#include "net/socket_address.h"
+
+#include <span>
+#include <sys/uio.h>
+
+namespace sluice::net {
+
+class Socket {
+ public:
+  explicit Socket(Callback<> on_ready) noexcept
+      : on_ready_(on_ready), watcher_(Callback<Events>::to<&Socket::on_events>(*this)) {}
+
+  // Takes over a connected, nonblocking descriptor.
+  [[nodiscard]] IoResult open(EventLoop& loop, FileDescriptor descriptor) noexcept;
+  // Begins to connect: blocked until `connected` says more. A Unix socket connects at once.
+  [[nodiscard]] IoResult connect(EventLoop& loop, const SocketAddress& address) noexcept;
+  // Done, blocked or failed. Other attempts are blocked until it is done, and fail for the same
+  // reason.
+  [[nodiscard]] IoResult connected() noexcept;
+
+  [[nodiscard]] IoResult receive(std::span<char> into) noexcept;
+  [[nodiscard]] IoResult send(std::span<const iovec> parts) noexcept;
+
+  [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(descriptor_); }
+  [[nodiscard]] bool can_read() const noexcept { return readable_; }
+  [[nodiscard]] bool can_write() const noexcept { return writable_; }
+  // The peer will send nothing beyond what is still unread, or is gone altogether.
+  [[nodiscard]] bool peer_hung_up() const noexcept { return hung_up_; }
+
+  void finish_writing() noexcept;  // half close: the peer reads the end
+  void close() noexcept;
+  // Both sides forget the connection at once; the peer reads an error.
+  void reset() noexcept;
+  // Gives the descriptor away, no longer watched.
+  [[nodiscard]] FileDescriptor release() noexcept;
+
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
+
+ private:
+  void on_events(Events events);
+  [[nodiscard]] IoResult watch(EventLoop& loop, FileDescriptor descriptor) noexcept;
+
+  Callback<> on_ready_;
+  FileDescriptor descriptor_;
+  Watcher watcher_;  // behind the descriptor, since it goes first
+  bool connecting_ = false;
+  bool readable_ = false;
+  bool writable_ = false;
+  bool hung_up_ = false;
+  bool ended_ = false;  // the end has been read
+};
+
+}  // namespace sluice::net

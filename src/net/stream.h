@@ -1,0 +1,66 @@
+// A connection, plain or under TLS; whoever uses it need not know which.
+//
+// The owner is called when something becomes possible that was not before, and then reads and
+// writes until an attempt is blocked. It may stop earlier, but then it has to go on by itself:
+// while `can_read` holds, nobody will tell it to read. It may end the stream any time, also from
+// inside that call. No buffers: bytes go between the owner's and the system's. One thread; not
+// movable.
+#pragma once
+
+#include "net/io_result.h"
+#include "net/socket.h"
+#include "net/tls_session.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sluice::net {
+
+class Stream {
+ public:
+  explicit Stream(Callback<> on_ready) noexcept : socket_(on_ready) {}
+
+  // Takes over a connected, nonblocking descriptor.
+  [[nodiscard]] IoResult open(EventLoop& loop, FileDescriptor descriptor) noexcept;
+  // Begins to connect; `establish` tells when it is done. How long that may take is up to a timer
+  // of the owner.
+  [[nodiscard]] IoResult connect(EventLoop& loop, const SocketAddress& address) noexcept;
+
+  // All that follows goes through TLS. False if OpenSSL has no memory, or the name is none.
+  [[nodiscard]] bool start_tls(std::shared_ptr<const TlsServer> server);
+  [[nodiscard]] bool start_tls(const TlsClient& client, const std::string& host);
+
+  // Done once the connection stands and the handshake, if any, is over.
+  [[nodiscard]] IoResult establish() noexcept;
+  [[nodiscard]] IoResult read(std::span<char> into) noexcept;
+  // Done means that some bytes went, not all. Under TLS, what was blocked has to be offered again,
+  // with or without more behind it.
+  [[nodiscard]] IoResult write(std::span<const iovec> parts) noexcept;
+  [[nodiscard]] IoResult write(std::string_view bytes) noexcept;
+
+  [[nodiscard]] bool is_open() const noexcept { return socket_.is_open(); }
+  [[nodiscard]] bool can_read() const noexcept;
+  [[nodiscard]] bool can_write() const noexcept { return socket_.can_write(); }
+  // The peer will send nothing more; it may still read.
+  [[nodiscard]] bool peer_hung_up() const noexcept { return socket_.peer_hung_up(); }
+  // Null on plain connections.
+  [[nodiscard]] const TlsSession* tls() const noexcept { return tls_.get(); }
+
+  // The peer reads the end behind what was written; we may still read.
+  void finish_writing() noexcept;
+  // Bytes that the peer sent and nobody has read turn this into a reset, which may destroy an
+  // answer on its way; lingering.h avoids that.
+  void close() noexcept;
+  // Without a farewell: the peer reads an error, and nothing of the connection remains here.
+  void reset() noexcept;
+  // After the farewell, the bare descriptor.
+  [[nodiscard]] FileDescriptor release() noexcept;
+
+ private:
+  Socket socket_;
+  std::unique_ptr<TlsSession> tls_;
+};
+
+}  // namespace sluice::net

@@ -1,0 +1,43 @@
+// What a client needs for TLS: whom to believe, and who it is itself.
+//
+// Immutable; one per worker is faster than one for all (tls_server.h).
+#pragma once
+
+#include "net/openssl_owned.h"
+#include "net/tls_files.h"
+#include "net/tls_server.h"
+#include <sluice/diagnostic.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::net {
+
+struct TlsClientOptions {
+  // Off only where somebody in between is no concern: then anybody may answer.
+  bool verify = true;
+  std::string ca_file;  // empty: the authorities of the system
+  std::optional<CertificateFiles> certificate;
+  std::vector<std::string> protocols{"http/1.1"};  // ALPN, best first
+  TlsVersion minimum = TlsVersion::tls1_2;
+};
+
+class TlsClient {
+ public:
+  [[nodiscard]] static Parsed<std::shared_ptr<const TlsClient>> load(
+      const TlsClientOptions& options);
+
+  // For a connection to the host of this name or address, which the certificate has to bear. Null
+  // if OpenSSL has no memory or the name is none.
+  [[nodiscard]] OwnedSsl new_ssl(const std::string& host) const noexcept;
+
+ private:
+  TlsClient(OwnedContext context, bool verify) : context_(std::move(context)), verify_(verify) {}
+
+  OwnedContext context_;
+  bool verify_;
+};
+
+}  // namespace sluice::net

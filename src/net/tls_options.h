@@ -1,0 +1,19 @@
+// What servers and clients of TLS have in common.
+#pragma once
+
+#include "net/openssl_owned.h"
+#include "net/tls_server.h"
+#include <sluice/diagnostic.h>
+
+#include <string>
+#include <vector>
+
+namespace sluice::net {
+
+// Null if OpenSSL refuses.
+[[nodiscard]] OwnedContext new_context(const SSL_METHOD* method, TlsVersion minimum) noexcept;
+
+// Each name behind its length, as ALPN writes lists.
+[[nodiscard]] Parsed<std::vector<unsigned char>> alpn_list(const std::vector<std::string>& names);
+
+}  // namespace sluice::net

@@ -1,0 +1,148 @@
+#include "net/tls_server.h"
+
+#include "base/characters.h"
+#include "base/read_file.h"
+#include "net/tls_options.h"
+
+#include <openssl/err.h>
+#include <openssl/rand.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace sluice::net {
+namespace {
+
+const TlsServer& server_of(void* argument) noexcept {
+  return *static_cast<const TlsServer*>(argument);
+}
+
+// The session keeps the server alive for as long as OpenSSL may call these.
+int choose_certificate(SSL* ssl, int* /*alert*/, void* argument) {
+  const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+  if (name == nullptr) return SSL_TLSEXT_ERR_NOACK;
+  SSL_set_SSL_CTX(ssl, server_of(argument).context_for(name));
+  return SSL_TLSEXT_ERR_OK;
+}
+
+// A client that speaks none of our protocols is told so (RFC 7301), before it misunderstands us.
+int choose_protocol(SSL* /*ssl*/, const unsigned char** chosen, unsigned char* size,
+                    const unsigned char* offered, unsigned offered_size, void* argument) {
+  const std::vector<unsigned char>& ours = server_of(argument).protocols();
+  unsigned char* choice = nullptr;
+  const int found = SSL_select_next_proto(
+      &choice, size, ours.data(), static_cast<unsigned>(ours.size()), offered, offered_size);
+  *chosen = choice;
+  return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+Parsed<void> demand_client_certificates(SSL_CTX& context, const TlsServerOptions& options) {
+  if (options.client_certificates == ClientCertificates::off) return {};
+  if (options.client_ca_file.empty()) {
+    return mistake("client certificates are asked for, but nobody vouches for them",
+                   "name a file with the certificates of their authorities");
+  }
+  Parsed<void> trusted = trust_authorities(context, options.client_ca_file);
+  if (!trusted) return trusted;
+  // Clients with several certificates choose by these names.
+  SSL_CTX_set_client_CA_list(&context, SSL_load_client_CA_file(options.client_ca_file.c_str()));
+  const bool required = options.client_certificates == ClientCertificates::require;
+  SSL_CTX_set_verify(&context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+                     nullptr);
+  return {};
+}
+
+// A session is resumed only where the same clients are let in: one that began under authorities
+// that were since removed must not come back by its ticket.
+Parsed<void> confine_sessions(SSL_CTX& context, const TlsServerOptions& options) {
+  std::string rules = std::to_string(static_cast<int>(options.client_certificates));
+  if (options.client_certificates != ClientCertificates::off) {
+    const Parsed<std::string> authorities =
+        read_file(options.client_ca_file, std::size_t{4} << 20U);
+    if (!authorities) return tl::unexpected(authorities.error());
+    rules += *authorities;
+  }
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(rules.data()), rules.size(), digest.data());
+  SSL_CTX_set_session_id_context(&context, digest.data(), digest.size());
+  return {};
+}
+
+void use_tickets(SSL_CTX& context, TicketKey key) noexcept {
+  SSL_CTX_set_session_cache_mode(&context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(&context, 1);  // the next connection gets a new one in any case
+  SSL_CTX_set_tlsext_ticket_keys(&context, key.bytes.data(), key.bytes.size());
+}
+
+}  // namespace
+
+TicketKey TicketKey::random() {
+  TicketKey key;
+  if (RAND_bytes(key.bytes.data(), static_cast<int>(key.bytes.size())) != 1) {
+    std::fputs("no random numbers from OpenSSL\n", stderr);
+    std::abort();
+  }
+  return key;
+}
+
+Parsed<std::shared_ptr<const TlsServer>> TlsServer::load(TlsServerOptions options) {
+  if (options.certificates.empty()) {
+    return mistake("TLS without a certificate", "name the files of a certificate and its key");
+  }
+  const std::shared_ptr<TlsServer> server{new TlsServer};
+  Parsed<std::vector<unsigned char>> protocols = alpn_list(options.protocols);
+  if (!protocols) return tl::unexpected(protocols.error());
+  server->protocols_ = std::move(*protocols);
+  const TicketKey ticket_key = options.ticket_key.value_or(TicketKey::random());
+  for (const CertificateFiles& files : options.certificates) {
+    const Parsed<void> added = server->add(files, options, ticket_key);
+    if (!added) return tl::unexpected(added.error());
+  }
+  return server;
+}
+
+Parsed<void> TlsServer::add(const CertificateFiles& files, const TlsServerOptions& options,
+                            const TicketKey& ticket_key) {
+  OwnedContext context = new_context(TLS_server_method(), options.minimum);
+  if (context == nullptr) return mistake("OpenSSL gives no context for TLS");
+  Parsed<void> result = use_certificate(*context, files);
+  if (result) result = demand_client_certificates(*context, options);
+  if (result) result = confine_sessions(*context, options);
+  if (!result) return result;
+  use_tickets(*context, ticket_key);
+  SSL_CTX_set_tlsext_servername_callback(context.get(), choose_certificate);
+  SSL_CTX_set_tlsext_servername_arg(context.get(), this);
+  if (!protocols_.empty()) SSL_CTX_set_alpn_select_cb(context.get(), choose_protocol, this);
+  remember_names(*context);
+  contexts_.push_back(std::move(context));
+  return {};
+}
+
+// `*.example.com` is remembered as `.example.com`, which no name can be. Of two certificates for
+// one name the first is used.
+void TlsServer::remember_names(SSL_CTX& context) {
+  for (std::string& name : names_of(*SSL_CTX_get0_certificate(&context))) {
+    if (name.starts_with("*.")) name.erase(0, 1);
+    by_name_.emplace(std::move(name), &context);
+  }
+}
+
+SSL_CTX* TlsServer::context_for(std::string_view name) const noexcept {
+  std::array<char, 256> buffer{};
+  SSL_CTX* const first = contexts_.front().get();
+  if (name.size() > buffer.size()) return first;
+  std::transform(name.begin(), name.end(), buffer.begin(), lower);
+  const std::string_view wanted{buffer.data(), name.size()};
+  if (wanted.starts_with('.')) return first;
+  auto found = by_name_.find(wanted);
+  const std::size_t dot = wanted.find('.');
+  if (found == by_name_.end() && dot != std::string_view::npos) {
+    found = by_name_.find(wanted.substr(dot));
+  }
+  return found != by_name_.end() ? found->second : first;
+}
+
+}  // namespace sluice::net

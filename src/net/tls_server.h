@@ -1,0 +1,75 @@
+// What a server needs for TLS: certificates, chosen by the name a client asks for, and the rules of
+// the protocol.
+//
+// TLS 1.2 and 1.3 without renegotiation, ciphers with forward secrecy and authentication only.
+// Sessions live in tickets, never in a table: memory does not grow with clients. To reload, load
+// anew and use that for new connections; those that exist keep what they began with. Immutable,
+// but OpenSSL counts references under contention: one per worker is faster than one for all.
+#pragma once
+
+#include "net/openssl_owned.h"
+#include "net/tls_files.h"
+#include <sluice/diagnostic.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::net {
+
+enum class TlsVersion : std::uint8_t { tls1_2, tls1_3 };
+
+enum class ClientCertificates : std::uint8_t {
+  off,
+  request,  // one that is given has to be good
+  require,
+};
+
+// Encrypts the tickets: whoever shares it resumes one another's sessions. Make a new one now and
+// then, since whoever steals it can read what was sent under it.
+struct TicketKey {
+  std::array<unsigned char, 80> bytes{};
+
+  [[nodiscard]] static TicketKey random();
+};
+
+struct TlsServerOptions {
+  std::vector<CertificateFiles> certificates;      // the first also serves unknown names and none
+  std::vector<std::string> protocols{"http/1.1"};  // ALPN, best first
+  ClientCertificates client_certificates = ClientCertificates::off;
+  std::string client_ca_file;  // who vouches for clients
+  TlsVersion minimum = TlsVersion::tls1_2;
+  std::optional<TicketKey> ticket_key;  // one of its own, if not given
+};
+
+class TlsServer {
+ public:
+  [[nodiscard]] static Parsed<std::shared_ptr<const TlsServer>> load(TlsServerOptions options);
+  TlsServer(const TlsServer&) = delete;
+  TlsServer& operator=(const TlsServer&) = delete;
+  ~TlsServer() = default;
+
+  // The context for a name, in any case: an exact one, `*.` and what follows the first dot, or the
+  // first.
+  [[nodiscard]] SSL_CTX* context_for(std::string_view name) const noexcept;
+  // In the format of ALPN.
+  [[nodiscard]] const std::vector<unsigned char>& protocols() const noexcept { return protocols_; }
+
+ private:
+  TlsServer() = default;
+  [[nodiscard]] Parsed<void> add(const CertificateFiles& files, const TlsServerOptions& options,
+                                 const TicketKey& ticket_key);
+  void remember_names(SSL_CTX& context);
+
+  std::vector<OwnedContext> contexts_;
+  std::map<std::string, SSL_CTX*, std::less<>> by_name_;
+  std::vector<unsigned char> protocols_;
+};
+
+}  // namespace sluice::net
