@@ -2,7 +2,6 @@
 
 #include "app/api_key_grammar.h"
 #include "app/configuration.h"
-#include "base/rfc3339.h"
 #include "base/text.h"
 #include "config/reference.h"
 #include "config/schema.h"
@@ -64,9 +63,6 @@ std::optional<Diagnostic> mistake_of(std::string_view text) {
 const Format kSubjectFormat{"SUBJECT", "^(ip|api_key|user|tenant)=.+$",
                             mistake_of<engine::Subject::parse>};
 const Format kFactorFormat{"FACTOR", "^[0-9]+(\\.[0-9]{1,3})?x$", mistake_of<engine::parse_factor>};
-const Format kInstantFormat{"INSTANT", "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ].+$",
-                            mistake_of<parse_rfc3339>};
-
 const Section& list_entry_section() {
   static const Section kSection{
       .name = "list_entry",

@@ -18,7 +18,6 @@ namespace sluice::app {
 extern const config::Format kMemoryFormat;   // 64MiB
 extern const config::Format kSubjectFormat;  // ip=10.0.0.0/8, user=ann
 extern const config::Format kFactorFormat;   // 2x
-extern const config::Format kInstantFormat;  // 2027-01-01T00:00:00Z
 [[nodiscard]] Parsed<std::uint64_t> parse_memory(std::string_view text);
 
 }  // namespace sluice::app

@@ -139,7 +139,7 @@ TEST_F(RoomTest, RefusesAnOverrideThatNoLimitCanHave) {
 
 // Blocks and their labels survive a restart, and an operator may end them.
 TEST_F(RoomTest, ListsAndLiftsBlocksAcrossARestart) {
-  const std::string text = "state: {memory: 1MiB, file: " + folder_.file("state") +
+  const std::string text = "state: {memory: 4MiB, file: " + folder_.file("state") +
                            "}\nrules: [{name: login, per: [ip], limit: 2/1h, block: {for: 1d}}]\n";
   {
     const auto room = open(text);
