@@ -4,6 +4,7 @@
 // so that a configuration can be looked at where those are not.
 #pragma once
 
+#include "app/serve_configuration.h"
 #include "config/diagnostics.h"
 #include "config/grammar.h"
 #include "engine/lists.h"
@@ -63,6 +64,7 @@ struct Configuration {
   ExceptionsConfig exceptions;
   ClientsConfig clients;
   StateConfig state;
+  ServeConfig serve;
 };
 
 // What stands in the file. Paths in it are relative to the folder that it is in.

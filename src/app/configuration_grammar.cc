@@ -2,6 +2,7 @@
 
 #include "app/api_key_grammar.h"
 #include "app/configuration.h"
+#include "app/serve_configuration.h"
 #include "base/text.h"
 #include "config/reference.h"
 #include "config/schema.h"
@@ -282,6 +283,7 @@ const Section& configuration_section() {
                               .shape = list_of(map_of(override_section)),
                               .meaning = "Other limits for somebody."}},
                     .hints = rules::rules_file_section().hints};
+    for (config::Key& key : serve_keys()) section.keys.push_back(std::move(key));
     for (const config::Key& key : rules::rules_file_section().keys) section.keys.push_back(key);
     return section;
   }();
