@@ -14,6 +14,7 @@
 
 #include <array>
 #include <charconv>
+#include <csignal>
 #include <string>
 #include <thread>
 #include <utility>
@@ -41,7 +42,13 @@ class EchoServer::Inside {
         listener_(std::move(listener)),
         acceptor_(net::Callback<net::Accepted>::to<&Inside::accept>(*this)) {
     (void)acceptor_.start(*loop_, listener_.descriptor());
+    // Signals are for others: a thread begins with what the one that makes it has blocked.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
     thread_ = std::jthread{[this] { loop_->run(); }};
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
