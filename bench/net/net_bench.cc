@@ -30,8 +30,8 @@ namespace sluice::bench {
 namespace {
 
 constexpr int kConnections = 32;
-constexpr auto kWarmUp = std::chrono::milliseconds{300};
-constexpr auto kMeasured = std::chrono::milliseconds{1500};
+constexpr auto kWarmUp = std::chrono::milliseconds{200};
+constexpr auto kMeasured = std::chrono::milliseconds{500};
 
 std::atomic<std::uint64_t> answered = 0;
 

@@ -44,7 +44,10 @@ class KeyReader {
     record.tenant = reader.text("tenant");
     record.tier = reader.text("tier");
     if (reader.has("expires")) record.expires = parse_rfc3339(reader.text("expires")).value();
-    if (const Node* attributes = reader.find("attributes")) add_attributes(*attributes, {}, record);
+    if (const Node* attributes = reader.find("attributes")) {
+      attribute_names_.clear();
+      add_attributes(*attributes, {}, record);
+    }
     if (record.name.empty() || record.hash.empty()) return std::nullopt;  // reported already
     if (!is_first(record, reader)) return std::nullopt;
     return record;
@@ -57,9 +60,7 @@ class KeyReader {
       std::string name = prefix + map.key(i).text;
       if (map.value(i).is_map()) {
         add_attributes(map.value(i), name + ".", record);
-      } else if (std::ranges::find(record.attributes, name, [](const auto& one) {
-                   return one.first;
-                 }) != record.attributes.end()) {
+      } else if (!attribute_names_.insert(name).second) {
         diagnostics_.error(map.key(i), fmt::format("the attribute {} is given twice", quoted(name)),
                            "remove one of the two");
       } else {
@@ -91,6 +92,7 @@ class KeyReader {
 
   const Checked& checked_;
   Diagnostics& diagnostics_;
+  std::set<std::string> attribute_names_;  // of the key that is being read
   std::map<std::string, std::uint32_t> lines_of_names_;
   std::map<std::string, std::uint32_t> lines_of_hashes_;
 };

@@ -4,6 +4,7 @@
 #include "app/configuration_grammar.h"
 #include "base/duration.h"
 #include "base/read_file.h"
+#include "base/rfc3339.h"
 #include "config/document.h"
 #include "identity/geo.h"
 #include "identity/jwks.h"
@@ -52,7 +53,43 @@ class ConfigurationReader {
     return clients;
   }
 
+  [[nodiscard]] std::vector<engine::ListEntry> list(const Reader& lists,
+                                                    std::string_view key) const {
+    std::vector<engine::ListEntry> all;
+    for (const Node* node : lists.list(key)) {
+      if (node->is_scalar()) {
+        all.push_back(
+            {.subject = engine::Subject::parse(node->text).value(), .until = {}, .note = {}});
+        continue;
+      }
+      const Reader reader{*node, list_entry_section(), checked_};
+      if (!reader.has("who")) continue;
+      all.push_back({.subject = engine::Subject::parse(reader.text("who")).value(),
+                     .until = instant(reader, "until"),
+                     .note = std::string{reader.text("note")}});
+    }
+    return all;
+  }
+
+  [[nodiscard]] std::vector<engine::Override> overrides(const Reader& file) const {
+    std::vector<engine::Override> all;
+    for (const Node* node : file.list("overrides")) {
+      const Reader reader{*node, override_section(), checked_};
+      if (!reader.has("who") || !reader.has("factor")) continue;
+      all.push_back({.subject = engine::Subject::parse(reader.text("who")).value(),
+                     .permille = engine::parse_factor(reader.text("factor")).value(),
+                     .until = instant(reader, "until"),
+                     .note = std::string{reader.text("note")}});
+    }
+    return all;
+  }
+
  private:
+  [[nodiscard]] static std::optional<WallTime> instant(const Reader& reader, std::string_view key) {
+    if (!reader.has(key)) return std::nullopt;
+    return parse_rfc3339(reader.text(key)).value();
+  }
+
   // As seen from the folder of the file.
   [[nodiscard]] std::string path(std::string_view written) const {
     return written.empty() ? std::string{} : (folder_ / written).lexically_normal().string();
@@ -212,6 +249,14 @@ Configuration read_configuration(std::string_view text, std::string_view file,
   Configuration configuration;
   if (const Node* state = top.find("state")) configuration.state = reader.state(*state);
   if (const Node* clients = top.find("clients")) configuration.clients = reader.clients(*clients);
+  if (const Node* lists = top.find("lists")) {
+    const Reader both{*lists, lists_section(), checked};
+    configuration.exceptions.allow = reader.list(both, "allow");
+    configuration.exceptions.deny = reader.list(both, "deny");
+  }
+  configuration.exceptions.overrides = reader.overrides(top);
+  configuration.serve = read_serve(document->root, checked,
+                                   std::filesystem::path{file}.parent_path().string(), diagnostics);
   configuration.rules = rules::read_rules(document->root, checked, diagnostics);
   return configuration;
 }

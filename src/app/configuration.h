@@ -4,8 +4,11 @@
 // so that a configuration can be looked at where those are not.
 #pragma once
 
+#include "app/serve_configuration.h"
 #include "config/diagnostics.h"
 #include "config/grammar.h"
+#include "engine/lists.h"
+#include "engine/overrides.h"
 #include "identity/api_keys.h"
 #include "identity/client_address.h"
 #include "identity/identifier.h"
@@ -49,10 +52,19 @@ struct ClientsConfig {
   bool require = false;  // who proves nothing is answered 401
 };
 
+// Who is treated otherwise than the rules say.
+struct ExceptionsConfig {
+  std::vector<engine::ListEntry> allow;
+  std::vector<engine::ListEntry> deny;
+  std::vector<engine::Override> overrides;
+};
+
 struct Configuration {
   rules::RuleList rules;
+  ExceptionsConfig exceptions;
   ClientsConfig clients;
   StateConfig state;
+  ServeConfig serve;
 };
 
 // What stands in the file. Paths in it are relative to the folder that it is in.

@@ -2,6 +2,7 @@
 
 #include "app/api_key_grammar.h"
 #include "app/configuration.h"
+#include "app/serve_configuration.h"
 #include "base/text.h"
 #include "config/reference.h"
 #include "config/schema.h"
@@ -48,6 +49,77 @@ const Format kMemoryFormat{"MEMORY", "^[0-9]+(KiB|MiB|GiB)$",
                              const auto parsed = parse_memory(text);
                              return parsed ? std::nullopt : std::optional{parsed.error()};
                            }};
+
+namespace {
+
+// What is wrong with a text, by the function that reads it.
+template <auto Parse>
+std::optional<Diagnostic> mistake_of(std::string_view text) {
+  const auto parsed = Parse(text);
+  return parsed ? std::nullopt : std::optional{parsed.error()};
+}
+
+}  // namespace
+
+const Format kSubjectFormat{"SUBJECT", "^(ip|api_key|user|tenant)=.+$",
+                            mistake_of<engine::Subject::parse>};
+const Format kFactorFormat{"FACTOR", "^[0-9]+(\\.[0-9]{1,3})?x$", mistake_of<engine::parse_factor>};
+const Section& list_entry_section() {
+  static const Section kSection{
+      .name = "list_entry",
+      .meaning = "Somebody on a list.",
+      .keys = {{.name = "who",
+                .shape = text(kSubjectFormat),
+                .meaning = "An address or a range of them, the name of an API key, a user, a "
+                           "tenant.",
+                .required = true,
+                .examples = {"ip=203.0.113.0/24", "user=mallory"}},
+               {.name = "until",
+                .shape = text(kInstantFormat),
+                .meaning = "When it ends; by default never.",
+                .examples = {"2027-01-01T00:00:00Z"}},
+               {.name = "note", .shape = text(), .meaning = "Why, for whoever finds it later."}}};
+  return kSection;
+}
+
+const Section& lists_section() {
+  static const Section kSection{
+      .name = "lists",
+      .meaning = "Who passes uncounted, and who does not pass. `allow` stands above `deny`.",
+      .keys = {{.name = "allow",
+                .shape = some(text(kSubjectFormat) | map_of(list_entry_section)),
+                .meaning = "Passes without being counted by any rule.",
+                .examples = {"[ip=10.0.0.0/8, api_key=monitoring]"}},
+               {.name = "deny",
+                .shape = some(text(kSubjectFormat) | map_of(list_entry_section)),
+                .meaning = "Is answered 403.",
+                .examples = {"[{who: ip=203.0.113.0/24, until: 2027-01-01T00:00:00Z}]"}}}};
+  return kSection;
+}
+
+const Section& override_section() {
+  static const Section kSection{
+      .name = "override",
+      .meaning =
+          "Other limits for somebody: amount and burst are multiplied in rules whose `per` "
+          "names the kind of subject.",
+      .keys = {{.name = "who",
+                .shape = text(kSubjectFormat),
+                .meaning = "As on lists.",
+                .required = true,
+                .examples = {"user=acme"}},
+               {.name = "factor",
+                .shape = text(kFactorFormat),
+                .meaning = "How many times as much.",
+                .required = true,
+                .examples = {"2x", "0.5x"}},
+               {.name = "until",
+                .shape = text(kInstantFormat),
+                .meaning = "When it ends; by default never.",
+                .examples = {"2027-01-01T00:00:00Z"}},
+               {.name = "note", .shape = text(), .meaning = "Why, for whoever finds it later."}}};
+  return kSection;
+}
 
 const Section& state_section() {
   static const Section kSection{
@@ -203,8 +275,15 @@ const Section& configuration_section() {
                               .meaning = "Where counts are kept."},
                              {.name = "clients",
                               .shape = map_of(clients_section),
-                              .meaning = "How clients are told apart."}},
+                              .meaning = "How clients are told apart."},
+                             {.name = "lists",
+                              .shape = map_of(lists_section),
+                              .meaning = "Who passes uncounted, and who does not pass."},
+                             {.name = "overrides",
+                              .shape = list_of(map_of(override_section)),
+                              .meaning = "Other limits for somebody."}},
                     .hints = rules::rules_file_section().hints};
+    for (config::Key& key : serve_keys()) section.keys.push_back(std::move(key));
     for (const config::Key& key : rules::rules_file_section().keys) section.keys.push_back(key);
     return section;
   }();

@@ -11,8 +11,13 @@ namespace sluice::app {
 [[nodiscard]] const config::Section& api_keys_section();
 [[nodiscard]] const config::Section& tokens_section();
 [[nodiscard]] const config::Section& geo_section();
+[[nodiscard]] const config::Section& lists_section();
+[[nodiscard]] const config::Section& list_entry_section();
+[[nodiscard]] const config::Section& override_section();
 
-extern const config::Format kMemoryFormat;  // 64MiB
+extern const config::Format kMemoryFormat;   // 64MiB
+extern const config::Format kSubjectFormat;  // ip=10.0.0.0/8, user=ann
+extern const config::Format kFactorFormat;   // 2x
 [[nodiscard]] Parsed<std::uint64_t> parse_memory(std::string_view text);
 
 }  // namespace sluice::app

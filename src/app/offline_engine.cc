@@ -12,11 +12,15 @@ Parsed<std::unique_ptr<OfflineEngine>> OfflineEngine::start(Configuration config
   if (!table) return tl::unexpected(std::move(table.error()));
   made->table_ = *std::move(table);
   made->local_ = std::make_unique<store::LocalAuthority>(*made->table_, 1);
-  auto snapshot = engine::Snapshot::make(made->configuration_.rules, *made->local_, now);
+  const ExceptionsConfig& exceptions = made->configuration_.exceptions;
+  auto snapshot =
+      engine::Snapshot::make(std::make_shared<const rules::RuleSet>(made->configuration_.rules),
+                             exceptions.overrides, *made->local_, now);
   if (!snapshot) return tl::unexpected(std::move(snapshot.error()));
   made->snapshot_ = *std::move(snapshot);
   made->worker_ = std::make_unique<engine::Worker>(*made->local_, *made->local_);
   made->worker_->use(made->snapshot_);
+  made->worker_->use(std::make_shared<const engine::Lists>(exceptions.allow, exceptions.deny));
   return made;
 }
 

@@ -183,6 +183,7 @@ int run_program(int argc, char** argv) {
   program.require_subcommand(1);
   Action action;
   add_init(program, action);
+  add_serve(program, action);
   add_check(program, action);
   add_explain(program, action);
   add_replay(program, action);

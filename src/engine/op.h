@@ -15,6 +15,7 @@
 #include <sluice/time.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -87,6 +88,20 @@ class Op {
 
   [[nodiscard]] bool waiting() const noexcept { return stage_ == Stage::waiting; }
 
+  // How often a request in flight has to be renewed; 0: never.
+  [[nodiscard]] Nanos renew_every() const noexcept {
+    Nanos shortest{0};
+    for (const Held& held : std::span{held_}.first(held_count_)) {
+      if (held.fate != Fate::in_flight) continue;
+      for (const PlannedLimit& limit : held.plan->limits) {
+        if (limit.written->limit.algorithm != Algorithm::concurrency) continue;
+        const Nanos half = limit.written->limit.ttl.value_or(kLeaseDefault) / 2;
+        if (shortest == Nanos{0} || half < shortest) shortest = half;
+      }
+    }
+    return shortest;
+  }
+
  private:
   friend class Worker;
 
@@ -119,6 +134,7 @@ class Op {
     Fate fate = Fate::stays;
   };
 
+  static constexpr Nanos kLeaseDefault{std::chrono::seconds{60}};
   static constexpr std::size_t kMost = store::kCallChecksMax;
   static constexpr std::size_t kLabelBytes = 512;  // of all labels of a request
 

@@ -69,9 +69,9 @@ Completion Worker::decide(Op& op, const RequestView& request, Now now) noexcept 
 
 Completion Worker::decide(Op& op, const RequestView& request, const identity::Identity& client,
                           Now now) noexcept {
-  identity::Identity early = unproven(client);
+  client_ = unproven(client);
   const Prepared prepared =
-      prepare(op, request, early, now, [&](identity::Identity& who) { who = client; });
+      prepare(op, request, client_, now, [&](identity::Identity& who) { who = client; });
   return prepared == Prepared::decided ? Completion::now : ask(op, now);
 }
 
@@ -126,10 +126,11 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
                                       : identity::normalise_target(request.target, {}, path_);
   const auto host = normal_host(target.authority.empty() ? request.host : target.authority);
   if (!target.ok() || !host) return finish(op, Action::reject, Reason::bad_target, kBadRequest);
+  route_ = target.route();
   const rules::Asked asked{.request = request,
                            .domain = request.domain.empty() ? "default" : request.domain,
                            .host = *host,
-                           .path = target.route(),
+                           .path = route_,
                            .query = target.query,
                            .client = client};
 

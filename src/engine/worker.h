@@ -96,8 +96,12 @@ class Worker {
   // given back, as nothing was passed on.
   void abandon(Op& op, Now now) noexcept;
 
-  // The response is there: limits that count only some of them get back what does not count, and
-  // requests in flight are in flight no longer. Without a response (null) charges stay.
+  // The head of the response is there: limits that count only some responses charge it, or get back
+  // what does not count. The request is still in flight.
+  void responded(Op& op, const ResponseView& response, Now now) noexcept;
+
+  // The request is over: it is in flight no longer. Its response, if nobody has told of it yet;
+  // null where there is none, and then charges stay.
   void settle(Op& op, const ResponseView* response, Now now) noexcept;
 
   // The request is still in flight: its leases live on.
@@ -105,6 +109,11 @@ class Worker {
 
   // What the request cost in the end, under the rules whose cost may be corrected.
   void correct_cost(Op& op, store::Cost actual, Now now) noexcept;
+
+  // Of the request that was decided last, until the next one: what it was routed and counted by.
+  [[nodiscard]] std::string_view path() const noexcept { return route_; }
+  [[nodiscard]] std::string_view host() const noexcept { return *host_normal_; }
+  [[nodiscard]] const identity::Identity& client() const noexcept { return client_; }
 
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
 
@@ -173,6 +182,8 @@ class Worker {
   std::array<char, identity::kHostScratchBytes + 64> host_asked_;  // with a port, and a user
   std::size_t host_asked_bytes_ = 0;
   std::optional<std::string_view> host_normal_ = std::string_view{};
+  std::string_view route_;
+  identity::Identity client_;
   rules::Matches matches_;
   store::Call alone_;  // for counts that are asked one by one
   WorkerCounters counters_;

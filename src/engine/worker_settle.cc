@@ -44,25 +44,29 @@ void Worker::abandon(Op& op, Now now) noexcept {
   end(op);
 }
 
-void Worker::settle(Op& op, const ResponseView* response, Now now) noexcept {
-  leave_queue(op);
+void Worker::responded(Op& op, const ResponseView& response, Now now) noexcept {
+  std::size_t in_flight = 0;
   for (std::size_t i = 0; i < op.held_count_; ++i) {
     const Op::Held& held = op.held_[i];
-    const bool is_counted =
-        response == nullptr || !held.plan->rule->count || counts(*held.plan, *response);
-    switch (held.fate) {
-      case Op::Fate::in_flight: give_back(held, now); break;
-      case Op::Fate::stays:
-        if (!is_counted) give_back(held, now);
-        break;
-      case Op::Fate::promised: {
-        if (response == nullptr || !is_counted) break;
-        store::Check check = held.check;
-        check.probe = false;
-        held.by->charge(check, now);
-        break;
-      }
+    if (held.fate == Op::Fate::in_flight) {
+      op.held_[in_flight++] = held;
+      continue;
     }
+    const bool is_counted = !held.plan->rule->count || counts(*held.plan, response);
+    if (held.fate == Op::Fate::stays && !is_counted) give_back(held, now);
+    if (held.fate != Op::Fate::promised || !is_counted) continue;
+    store::Check check = held.check;
+    check.probe = false;
+    held.by->charge(check, now);
+  }
+  op.held_count_ = in_flight;
+}
+
+void Worker::settle(Op& op, const ResponseView* response, Now now) noexcept {
+  leave_queue(op);
+  if (response != nullptr) responded(op, *response, now);
+  for (std::size_t i = 0; i < op.held_count_; ++i) {
+    if (op.held_[i].fate == Op::Fate::in_flight) give_back(op.held_[i], now);
   }
   end(op);
 }

@@ -20,7 +20,7 @@ struct Endpoint {
 
   Kind kind = Kind::any;
   IpAddress address{};     // of kind address
-  std::string name{};      // the host's name in lower case, or the path
+  std::string name;        // the host's name in lower case, or the path
   std::uint16_t port = 0;  // 0: whichever is free; unused for paths
 
   [[nodiscard]] static Parsed<Endpoint> parse(std::string_view text);

@@ -110,7 +110,7 @@ TEST(EventLoop, AWatcherMayDestroyItself) {
   struct Mayfly {
     std::unique_ptr<Mayfly>* self = nullptr;
     Watcher watcher{Callback<Events>::to<&Mayfly::on_events>(*this)};
-    void on_events(Events /*events*/) { self->reset(); }
+    void on_events(Events /*events*/) const { self->reset(); }
   };
   const Loop loop;
   const Pipe pipe;

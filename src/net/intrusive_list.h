@@ -45,6 +45,15 @@ class List {
     ends_.previous_ = &hook;
   }
 
+  void push_front(T& item) noexcept {
+    ListHook& hook = item;
+    hook.unlink();
+    hook.next_ = ends_.next_;
+    hook.previous_ = &ends_;
+    hook.next_->previous_ = &hook;
+    ends_.next_ = &hook;
+  }
+
   // Null when there is none.
   [[nodiscard]] T* front() noexcept { return empty() ? nullptr : static_cast<T*>(ends_.next_); }
 

@@ -1,16 +1,18 @@
 #include "net/lingering.h"
 
 #include <array>
-#include <memory>
+#include <iterator>
 #include <utility>
 
 namespace sluice::net {
 
 // TLS is over for us by now: what comes is thrown away as it is.
-class LingeringCloser::Connection : public ListHook {
+class LingeringCloser::Connection {
  public:
   explicit Connection(LingeringCloser& closer) noexcept
       : closer_(closer), left_(closer.limits_.bytes) {}
+
+  std::list<Connection>::iterator place;  // in the closer's list
 
   [[nodiscard]] bool start(FileDescriptor descriptor) noexcept {
     if (!socket_.open(closer_.loop_, std::move(descriptor)).is_done()) return false;
@@ -40,23 +42,22 @@ class LingeringCloser::Connection : public ListHook {
   std::size_t left_;
 };
 
-LingeringCloser::~LingeringCloser() {
-  while (Connection* const connection = connections_.front()) end(*connection);
-}
+LingeringCloser::LingeringCloser(EventLoop& loop, const LingeringLimits& limits)
+    : loop_(loop), limits_(limits) {}
+
+LingeringCloser::~LingeringCloser() = default;
+
+std::size_t LingeringCloser::size() const noexcept { return connections_.size(); }
 
 void LingeringCloser::close(Stream& stream) {
   if (!stream.is_open()) return;
-  if (size_ > 0 && size_ >= limits_.connections) cut(*connections_.front());
-  auto connection = std::make_unique<Connection>(*this);
-  if (!connection->start(stream.release())) return;
-  connections_.push_back(*connection.release());
-  ++size_;
+  if (!connections_.empty() && size() >= limits_.connections) cut(connections_.front());
+  Connection& connection = connections_.emplace_back(*this);
+  connection.place = std::prev(connections_.end());
+  if (!connection.start(stream.release())) end(connection);
 }
 
-void LingeringCloser::end(Connection& connection) noexcept {
-  const std::unique_ptr<Connection> ended{&connection};
-  --size_;
-}
+void LingeringCloser::end(Connection& connection) noexcept { connections_.erase(connection.place); }
 
 void LingeringCloser::cut(Connection& connection) noexcept {
   ++cut_off_;

@@ -7,12 +7,12 @@
 #pragma once
 
 #include "net/event_loop.h"
-#include "net/intrusive_list.h"
 #include "net/stream.h"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 
 namespace sluice::net {
 
@@ -24,8 +24,7 @@ struct LingeringLimits {
 
 class LingeringCloser {
  public:
-  explicit LingeringCloser(EventLoop& loop, const LingeringLimits& limits = {}) noexcept
-      : loop_(loop), limits_(limits) {}
+  explicit LingeringCloser(EventLoop& loop, const LingeringLimits& limits = {});
   LingeringCloser(const LingeringCloser&) = delete;
   LingeringCloser& operator=(const LingeringCloser&) = delete;
   ~LingeringCloser();  // closes what is left
@@ -33,7 +32,7 @@ class LingeringCloser {
   // Says farewell; the stream is closed for its owner.
   void close(Stream& stream);
 
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t size() const noexcept;
   // Connections that were cut off by one of the limits.
   [[nodiscard]] std::uint64_t cut_off() const noexcept { return cut_off_; }
 
@@ -44,8 +43,7 @@ class LingeringCloser {
 
   EventLoop& loop_;
   LingeringLimits limits_;
-  List<Connection> connections_;  // oldest first; owned
-  std::size_t size_ = 0;
+  std::list<Connection> connections_;  // oldest first
   std::uint64_t cut_off_ = 0;
 };
 

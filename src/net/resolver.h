@@ -85,7 +85,7 @@ class Resolver {
   struct Entry {
     std::shared_ptr<const Addresses> addresses;  // null: never found yet
     std::optional<Diagnostic> failure;           // of the last lookup
-    MonoTime next{};                             // not to be looked up before
+    MonoTime next;                               // not to be looked up before
     bool queued = false;
     std::vector<Waiting> waiting;
   };

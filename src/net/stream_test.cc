@@ -192,7 +192,7 @@ TEST(Stream, MayBeEndedFromInsideItsCall) {
   struct Mayfly {
     std::unique_ptr<Mayfly>* self = nullptr;
     Stream stream{Callback<>::to<&Mayfly::on_ready>(*this)};
-    void on_ready() { self->reset(); }
+    void on_ready() const { self->reset(); }
   };
   const Loop loop;
   Pair pair = connected_pair();

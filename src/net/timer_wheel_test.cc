@@ -129,7 +129,7 @@ TEST(TimerWheel, ATimerMayDestroyItsNeighbours) {
     Timer timer{Callback<>::to<&Half::ring>(*this)};
     std::unique_ptr<Half>* other = nullptr;
     int* rung = nullptr;
-    void ring() {
+    void ring() const {
       ++*rung;
       other->reset();
     }
@@ -218,7 +218,7 @@ struct Numbered {
   std::vector<std::size_t>* ran = nullptr;
   std::size_t id = 0;
   Timer timer{Callback<>::to<&Numbered::ring>(*this)};
-  void ring() { ran->push_back(id); }
+  void ring() const { ran->push_back(id); }
 };
 
 // Delays of every size, so that every level takes part.

@@ -88,11 +88,11 @@ TicketKey TicketKey::random() {
   return key;
 }
 
-Parsed<std::shared_ptr<const TlsServer>> TlsServer::load(TlsServerOptions options) {
+Parsed<std::shared_ptr<const TlsServer>> TlsServer::load(const TlsServerOptions& options) {
   if (options.certificates.empty()) {
     return mistake("TLS without a certificate", "name the files of a certificate and its key");
   }
-  const std::shared_ptr<TlsServer> server{new TlsServer};
+  std::shared_ptr<TlsServer> server{new TlsServer};
   Parsed<std::vector<unsigned char>> protocols = alpn_list(options.protocols);
   if (!protocols) return tl::unexpected(protocols.error());
   server->protocols_ = std::move(*protocols);

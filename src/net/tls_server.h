@@ -50,7 +50,8 @@ struct TlsServerOptions {
 
 class TlsServer {
  public:
-  [[nodiscard]] static Parsed<std::shared_ptr<const TlsServer>> load(TlsServerOptions options);
+  [[nodiscard]] static Parsed<std::shared_ptr<const TlsServer>> load(
+      const TlsServerOptions& options);
   TlsServer(const TlsServer&) = delete;
   TlsServer& operator=(const TlsServer&) = delete;
   ~TlsServer() = default;

@@ -46,7 +46,7 @@ struct SocketBio {
 
   // Made once and never freed: sessions may end as late as the process does.
   static const BIO_METHOD* method() noexcept {
-    static const BIO_METHOD* const made = [] {
+    static const BIO_METHOD* const kMethod = [] {
       BIO_METHOD* const fresh = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
       if (fresh == nullptr) return fresh;
       BIO_meth_set_read(fresh, read);
@@ -54,7 +54,7 @@ struct SocketBio {
       BIO_meth_set_ctrl(fresh, control);
       return fresh;
     }();
-    return made;
+    return kMethod;
   }
 };
 

@@ -80,6 +80,8 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
     }
   }
   for (std::size_t i = 0; i < compiled_.size(); ++i) {
+    const Rule& rule = list_.rules[i];
+    names_.emplace(index_key(Asks::domain, rule.domain, rule.name), static_cast<RuleNumber>(i));
     conditions.push_back(conditions_of(list_.rules[i], compiled_[i]));
   }
   v4_lengths_.assign(v4_lengths.begin(), v4_lengths.end());
@@ -175,6 +177,14 @@ RuleIndex::Conditions RuleSet::conditions_of(const Rule& rule, const Compiled& c
   conditions.push_back(
       {.kind = Asks::domain, .keys = {index_key(Asks::domain, rule.domain)}, .locations = {}});
   return conditions;
+}
+
+std::optional<RuleNumber> RuleSet::find(std::string_view name,
+                                        std::string_view domain) const noexcept {
+  const auto found = names_.find(index_key(Asks::domain, domain, name));
+  if (found == names_.end()) return std::nullopt;
+  const Rule& rule = list_.rules[found->second];
+  return rule.name == name && rule.domain == domain ? std::optional{found->second} : std::nullopt;
 }
 
 // ---- matching ---------------------------------------------------------------------------------

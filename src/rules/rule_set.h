@@ -11,11 +11,13 @@
 #include <sluice/diagnostic.h>
 #include <sluice/request.h>
 
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -66,6 +68,10 @@ class RuleSet {
 
   [[nodiscard]] std::span<const Rule> rules() const noexcept { return list_.rules; }
   [[nodiscard]] Unmatched unmatched() const noexcept { return list_.unmatched; }
+
+  // By its name; nothing where there is none.
+  [[nodiscard]] std::optional<RuleNumber> find(std::string_view name,
+                                               std::string_view domain = "default") const noexcept;
 
   // Whether any rule is of the phase.
   [[nodiscard]] bool has(Phase phase) const noexcept {
@@ -135,6 +141,7 @@ class RuleSet {
   RuleList list_;
   std::vector<Compiled> compiled_;
   RuleIndex index_;
+  boost::unordered_flat_map<IndexKey, RuleNumber> names_;
   std::vector<std::string> domains_;
   bool has_before_auth_ = false;
   bool has_groups_ = false;

@@ -63,6 +63,10 @@ class Consumers(unittest.TestCase):
         program = self.build_with_cmake("find_package", f"-DCMAKE_PREFIX_PATH={self.prefix}")
         self.assertEqual(run(program), PRINTS)
 
+    def test_find_engine(self):
+        program = self.build_with_cmake("find_engine", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        self.assertEqual(run(program), "allowed\nallowed\nrefused\nlimited\nkept\n")
+
     def test_find_package_refuses_another_minor_version(self):
         project = self.folder / "newer"
         project.mkdir()

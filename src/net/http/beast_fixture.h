@@ -68,7 +68,7 @@ std::string read_by_beast(Parser& parser, std::string_view bytes) {
 
 inline std::string request_by_beast(std::string_view head_bytes) {
   http::request_parser<http::empty_body> parser;
-  const std::string outcome = read_by_beast(parser, head_bytes);
+  std::string outcome = read_by_beast(parser, head_bytes);
   if (!outcome.starts_with("complete")) return outcome;
   return outcome + "\n" + std::string{parser.get().method_string()} + " " +
          std::string{parser.get().target()} + "\n" + describe_lines(parser.get().base());
@@ -76,7 +76,7 @@ inline std::string request_by_beast(std::string_view head_bytes) {
 
 inline std::string response_by_beast(std::string_view head_bytes) {
   http::response_parser<http::empty_body> parser;
-  const std::string outcome = read_by_beast(parser, head_bytes);
+  std::string outcome = read_by_beast(parser, head_bytes);
   if (!outcome.starts_with("complete")) return outcome;
   return outcome + "\n" + std::to_string(parser.get().result_int()) + " " +
          std::string{parser.get().reason()} + "\n" + describe_lines(parser.get().base());
@@ -112,7 +112,7 @@ inline std::string body_by_beast(std::string_view chunks) {
   parser.eager(true);
   const std::string bytes =
       "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + std::string{chunks};
-  const std::string outcome = read_by_beast(parser, bytes);
+  std::string outcome = read_by_beast(parser, bytes);
   if (!outcome.starts_with("complete")) return outcome;
   return (parser.is_done() ? "done\n" : "not done\n") + parser.get().body();
 }

@@ -40,7 +40,7 @@ class BodyReader {
   BodyFraming::Kind kind_ = BodyFraming::Kind::none;
   bool is_done_ = true;
   std::uint64_t remaining_ = 0;  // of kind `length`
-  ChunkedDecoder chunks_{{}};    // of kind `chunked`
+  ChunkedDecoder chunks_;        // of kind `chunked`
 };
 
 }  // namespace sluice::net

@@ -31,6 +31,7 @@ struct ChunkLimits {
 
 class ChunkedDecoder {
  public:
+  ChunkedDecoder() noexcept = default;  // without room for trailers
   explicit ChunkedDecoder(std::span<HeaderView> trailers, const ChunkLimits& limits = {}) noexcept
       : trailers_(trailers), limits_(limits) {}
 

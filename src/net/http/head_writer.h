@@ -57,6 +57,7 @@ struct Forwarding {
 
 // All of the head but the empty line, so that the caller can add headers: the line, Host, what is
 // not for this connection alone, and how long the body is. Absolute targets become plain ones.
+// Where the head has no host, as in HTTP/1.0, the caller has to add one: a server wants it.
 void write_request(HeadWriter& writer, const RequestHead& head,
                    const Forwarding& how = {}) noexcept;
 

@@ -1,0 +1,174 @@
+// The whole engine, embedded: rules from a file, requests in, decisions out.
+//
+//     auto engine = sluice::Engine::from_file("sluice.yaml").value();
+//     sluice::EngineWorker worker{*engine};                    // one for each thread
+//
+//     sluice::Admission admission = worker.decide(request);
+//     if (!admission.allowed()) return refuse(admission.status(), admission.decision());
+//     Response response = handle(request);
+//     admission.report({.status = response.status});           // for limits that count responses
+//
+// A request may also be held against one rule by its name:
+//
+//     if (worker.is_rate_limited("create-url", {.user = "ann"})) return too_many_requests();
+//
+// The file is that of `sluice serve` (docs/configuration.md); listeners in it are ignored here.
+#pragma once
+
+#include <sluice/clock.h>
+#include <sluice/core/step.h>
+#include <sluice/decision.h>
+#include <sluice/diagnostic.h>
+#include <sluice/request.h>
+#include <sluice/time.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice {
+
+struct EngineOptions {
+  const Clock* clock = nullptr;  // outlives the engine, thread-safe; null: SystemClock
+};
+
+// Somebody who passes uncounted (allow), does not pass (deny), or has other limits than all others
+// (override). Subjects as people write them: ip=10.0.0.0/8, api_key=acme-1, user=ann, tenant=acme.
+struct ListedClient {
+  enum class Kind : std::uint8_t { allow, deny, override };
+  Kind kind = Kind::allow;
+  std::string subject;
+  std::string factor;             // override: "2x", "0.5x"
+  std::optional<WallTime> until;  // absent: for good
+  std::string note;               // why, for whoever finds it later
+};
+
+// Somebody who reached a limit of a rule with `block`.
+struct BlockedClient {
+  std::uint64_t id = 0;
+  std::string rule;
+  std::string who;  // "ip=203.0.113.7"
+  WallTime since;
+  WallTime until;
+};
+
+// Rules, clients and counts. Thread-safe.
+class Engine {
+ public:
+  // A file that is wrong is refused with everything that is wrong with it.
+  [[nodiscard]] static Parsed<std::unique_ptr<Engine>> from_file(const std::string& file,
+                                                                 const EngineOptions& options = {});
+  // `name` stands for the file in messages; paths in the text are relative to the working folder.
+  [[nodiscard]] static Parsed<std::unique_ptr<Engine>> from_text(std::string_view text,
+                                                                 std::string_view name = "rules",
+                                                                 const EngineOptions& options = {});
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  ~Engine();
+
+  // New rules and clients for the requests from now on; counts stay. On a mistake, the old ones
+  // stay. The table's size and file are those of the beginning.
+  [[nodiscard]] Parsed<void> load_file(const std::string& file);
+  [[nodiscard]] Parsed<void> load_text(std::string_view text, std::string_view name = "rules");
+
+  // ---- who is treated otherwise, until that ends or is taken back ------------------------------
+
+  [[nodiscard]] Parsed<void> list(const ListedClient& client);  // in place of one for the same
+  bool unlist(ListedClient::Kind kind, std::string_view subject);
+  [[nodiscard]] std::vector<ListedClient> listed() const;  // those of the file, too
+
+  // ---- blocks ---------------------------------------------------------------------------------
+
+  [[nodiscard]] std::vector<BlockedClient> blocked() const;
+  bool unblock(std::uint64_t id);
+
+ private:
+  friend class EngineWorker;
+  struct Inside;
+  explicit Engine(std::unique_ptr<Inside> inside) noexcept;
+  std::unique_ptr<Inside> inside_;
+};
+
+// What the upstream answered.
+struct Response {
+  std::uint16_t status = 0;
+  std::optional<std::uint8_t> grpc_status;
+  std::span<const HeaderView> headers;
+};
+
+// One request under the rules, from the decision to the end of the response. Movable; where it ends
+// without a report, its charges stay.
+class Admission {
+ public:
+  Admission() noexcept;
+  Admission(Admission&& other) noexcept;
+  Admission& operator=(Admission&& other) noexcept;
+  ~Admission();
+
+  [[nodiscard]] bool allowed() const noexcept;
+  [[nodiscard]] std::uint16_t status()
+      const noexcept;                         // to refuse with: 429, or 400, 401, 403, 503
+  [[nodiscard]] bool drops() const noexcept;  // close without an answer
+  [[nodiscard]] std::string_view reason() const noexcept;   // limited, blocked, unmatched, ...
+  [[nodiscard]] std::string_view rule() const noexcept;     // that binds; empty: none does
+  [[nodiscard]] const Decision& decision() const noexcept;  // of its limit
+
+  // A request that is to be held (decision().delay) has waited long enough, and goes on.
+  void released();
+  // The client left before the request was passed on: everything is given back.
+  void abandon();
+  // Still in flight: leases of concurrency limits live on. Call it at half of their ttl.
+  void renew();
+  // What it cost in the end, where that is known only then.
+  void correct_cost(core::Cost actual);
+  // The response is there.
+  void report(const Response& response);
+
+ private:
+  friend class EngineWorker;
+  struct Held;
+  std::unique_ptr<Held> held_;
+};
+
+// Somebody, by what a rule counts `per`.
+struct Caller {
+  std::string_view user;
+  std::string_view api_key;
+  std::string_view tenant;
+  std::string_view tier;
+  IpAddress address;
+  std::span<const DescriptorEntry> descriptor;
+};
+
+// Decides. One thread: each has its own. Outlives its admissions; the engine outlives it.
+class EngineWorker {
+ public:
+  explicit EngineWorker(Engine& engine);
+  EngineWorker(const EngineWorker&) = delete;
+  EngineWorker& operator=(const EngineWorker&) = delete;
+  ~EngineWorker();
+
+  // The request's views are not kept. Allocates nothing once as many admissions have been open at a
+  // time as will be.
+  [[nodiscard]] Admission decide(const RequestView& request);
+  [[nodiscard]] Admission decide(const RequestView& request, Now now);
+
+  // Many at once, each for itself; `admissions` has as many places.
+  void decide(std::span<const RequestView> requests, std::span<Admission> admissions, Now now);
+
+  // Under one rule alone, whatever its `match` says. Nothing where no rule has that name.
+  [[nodiscard]] std::optional<Admission> decide(std::string_view rule, const Caller& caller);
+  // Charges the rule; true where it refuses. A rule that is not there limits nobody.
+  [[nodiscard]] bool is_rate_limited(std::string_view rule, const Caller& caller);
+
+ private:
+  friend class Admission;
+  struct Inside;
+  std::unique_ptr<Inside> inside_;
+};
+
+}  // namespace sluice

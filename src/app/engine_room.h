@@ -1,0 +1,125 @@
+// All that decisions share: counts, rules, who is known, and who is treated otherwise.
+//
+// Rules travel on their own road: whoever edits them makes a new whole and publishes it here; each
+// worker looks at a number once per turn and takes the newest when it has moved. Requests under way
+// keep what they were decided by.
+//
+// Thread-safe. RoomWorker: one thread each; the room outlives them.
+#pragma once
+
+#include "app/configuration.h"
+#include "config/diagnostics.h"
+#include "engine/block_book.h"
+#include "engine/lists.h"
+#include "engine/overrides.h"
+#include "engine/snapshot.h"
+#include "engine/worker.h"
+#include "identity/identifier.h"
+#include "store/local/local_authority.h"
+#include "store/local/local_store.h"
+#include <sluice/clock.h>
+#include <sluice/diagnostic.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace sluice::app {
+
+class EngineRoom {
+ public:
+  // What holds at one moment.
+  struct Content {
+    std::shared_ptr<const engine::Snapshot> snapshot;
+    std::shared_ptr<const engine::Lists> lists;
+    std::shared_ptr<const identity::Identifier> identifier;
+    bool require_proof = false;
+  };
+
+  // Opens the table and everything that the configuration names. The clock outlives the room.
+  [[nodiscard]] static std::unique_ptr<EngineRoom> open(const Configuration& configuration,
+                                                        const Clock& clock,
+                                                        config::Diagnostics& diagnostics);
+  EngineRoom(const EngineRoom&) = delete;
+  EngineRoom& operator=(const EngineRoom&) = delete;
+
+  // Rules, clients and exceptions of the file. False, with everything that is wrong reported: all
+  // stays as it was. What was added at run time stays in any case.
+  bool replace(const Configuration& configuration, config::Diagnostics& diagnostics);
+
+  [[nodiscard]] std::uint64_t version() const noexcept {
+    return version_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] Content content() const;
+
+  // ---- exceptions -----------------------------------------------------------------------------
+
+  // In place of one for the same subject that was added before.
+  [[nodiscard]] Parsed<void> allow(engine::ListEntry entry);
+  [[nodiscard]] Parsed<void> deny(engine::ListEntry entry);
+  [[nodiscard]] Parsed<void> multiply(engine::Override entry);
+  // Only what was added at run time; the file's are removed by editing it.
+  bool remove_allowed(const engine::Subject& subject);
+  bool remove_denied(const engine::Subject& subject);
+  bool remove_override(const engine::Subject& subject);
+  // The file's and those that were added, without those that have ended.
+  [[nodiscard]] ExceptionsConfig exceptions() const;
+
+  // ---- blocks ---------------------------------------------------------------------------------
+
+  [[nodiscard]] std::vector<engine::BlockEntry> blocks() const;
+  bool unblock(std::uint64_t block);
+
+  [[nodiscard]] store::LocalStore& table() noexcept { return *table_; }
+  [[nodiscard]] engine::BlockBook& book() noexcept { return *book_; }
+  [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+
+ private:
+  explicit EngineRoom(const Clock& clock) noexcept : clock_(clock) {}
+  [[nodiscard]] bool open_state(const StateConfig& state, config::Diagnostics& diagnostics);
+  [[nodiscard]] ExceptionsConfig merged(const ExceptionsConfig& added) const;
+  [[nodiscard]] Parsed<void> publish(Content content, ExceptionsConfig added);
+  template <class Entry>
+  [[nodiscard]] Parsed<void> add(std::vector<Entry> ExceptionsConfig::* list, Entry entry);
+  template <class Entry>
+  bool remove(std::vector<Entry> ExceptionsConfig::* list, const engine::Subject& subject);
+
+  const Clock& clock_;
+  std::unique_ptr<store::LocalStore> table_;
+  std::unique_ptr<store::LocalAuthority> limits_;  // registers limits; decides nothing
+  std::unique_ptr<engine::BlockBook> book_;
+  std::atomic<std::uint64_t> version_{0};
+
+  mutable std::mutex mutex_;  // guards what follows
+  Content content_;
+  ExceptionsConfig of_file_;
+  ExceptionsConfig added_;
+};
+
+class RoomWorker {
+ public:
+  // `workers`: how many there are beside each other.
+  RoomWorker(EngineRoom& room, unsigned workers);
+
+  // Takes over what was published since. Cheap when nothing was.
+  void refresh() {
+    if (seen_ != room_.version()) [[unlikely]]
+      take_over();
+  }
+  [[nodiscard]] engine::Worker& worker() noexcept { return worker_; }
+  [[nodiscard]] const EngineRoom::Content& content() const noexcept { return content_; }
+
+ private:
+  void take_over();
+
+  EngineRoom& room_;
+  store::LocalAuthority local_;
+  engine::Worker worker_;
+  EngineRoom::Content content_;
+  std::uint64_t seen_ = 0;
+};
+
+}  // namespace sluice::app

@@ -1,0 +1,163 @@
+#include "app/engine_room.h"
+
+#include "config/diagnostics.h"
+#include "support/temp_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace sluice::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+class RoomTest : public ::testing::Test {
+ protected:
+  class ManualClock final : public Clock {
+   public:
+    Now now() const noexcept override { return now_; }
+    Now now_{.mono = MonoTime{1000h}, .wall_offset = std::chrono::seconds{1'700'000'000}};
+  };
+
+  static Configuration read(std::string_view text) {
+    config::Diagnostics diagnostics;
+    Configuration configuration = read_configuration(text, "test.yaml", diagnostics);
+    EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+    return configuration;
+  }
+  std::unique_ptr<EngineRoom> open(const std::string& text) {
+    config::Diagnostics diagnostics;
+    auto room = EngineRoom::open(read(text), clock_, diagnostics);
+    EXPECT_NE(room, nullptr) << diagnostics.text();
+    return room;
+  }
+  int passed(RoomWorker& worker, int requests, std::string_view ip = "192.0.2.1") {
+    int count = 0;
+    engine::Op op;
+    for (int i = 0; i < requests; ++i) {
+      worker.refresh();
+      const RequestView request{
+          .method = "GET", .host = "a", .target = "/", .peer = *IpAddress::parse(ip)};
+      (void)worker.worker().decide(op, request, clock_.now());
+      count += op.action == engine::Action::pass ? 1 : 0;
+      worker.worker().settle(op, nullptr, clock_.now());
+    }
+    return count;
+  }
+  static engine::Subject subject(std::string_view text) {
+    return engine::Subject::parse(text).value();
+  }
+
+  ManualClock clock_;
+  testing::TempFolder folder_;
+};
+
+constexpr const char* kRules = "rules: [{name: all, per: [ip], limit: 5/1h}]\n";
+
+TEST_F(RoomTest, DecidesByTheRulesOfTheFile) {
+  const auto room = open(kRules);
+  RoomWorker worker{*room, 1};
+  EXPECT_EQ(passed(worker, 10), 5);
+}
+
+TEST_F(RoomTest, ReplacesRulesAndKeepsCounts) {
+  const auto room = open(kRules);
+  RoomWorker worker{*room, 1};
+  EXPECT_EQ(passed(worker, 3), 3);
+  config::Diagnostics diagnostics;
+  ASSERT_TRUE(room->replace(read("rules: [{name: all, per: [ip], limit: 7/1h}]\n"), diagnostics));
+  EXPECT_EQ(passed(worker, 10), 4);
+}
+
+TEST_F(RoomTest, KeepsWhatItHasWhenTheNewOneIsWrong) {
+  const auto room = open(kRules);
+  RoomWorker worker{*room, 1};
+  const std::uint64_t version = room->version();
+  config::Diagnostics diagnostics;
+  const Configuration wrong =
+      read("rules: [{name: all, limit: 9/1h}]\nclients: {api_keys: {file: no-such-file.yaml}}\n");
+  EXPECT_FALSE(room->replace(wrong, diagnostics));
+  EXPECT_THAT(diagnostics.text(), ::testing::HasSubstr("no-such-file.yaml"));
+  EXPECT_EQ(room->version(), version);
+  EXPECT_EQ(passed(worker, 10), 5);
+}
+
+TEST_F(RoomTest, ReadsListsAndOverrides) {
+  const auto room =
+      open(std::string{kRules} +
+           "lists:\n"
+           "  allow: [ip=10.0.0.0/8]\n"
+           "  deny: [{who: ip=203.0.113.0/24, until: 2099-01-01T00:00:00Z}]\n"
+           "overrides: [{who: ip=198.51.100.1, factor: 2x, note: a good customer}]\n");
+  RoomWorker worker{*room, 1};
+  EXPECT_EQ(passed(worker, 20, "10.1.2.3"), 20);
+  EXPECT_EQ(passed(worker, 20, "203.0.113.9"), 0);
+  EXPECT_EQ(passed(worker, 20, "198.51.100.1"), 10);
+  EXPECT_EQ(passed(worker, 20, "198.51.100.2"), 5);
+}
+
+TEST_F(RoomTest, IsEditedAtRunTime) {
+  const auto room = open(kRules);
+  RoomWorker worker{*room, 1};
+  EXPECT_EQ(passed(worker, 10), 5);
+  ASSERT_TRUE(room->multiply({.subject = subject("ip=192.0.2.1"), .permille = 3000}));
+  EXPECT_EQ(passed(worker, 20), 10);
+  ASSERT_TRUE(room->deny({.subject = subject("ip=192.0.2.2"), .until = clock_.now().wall() + 1h}));
+  EXPECT_EQ(passed(worker, 1, "192.0.2.2"), 0);
+  EXPECT_EQ(room->exceptions().overrides.size(), 1U);
+  EXPECT_EQ(room->exceptions().deny.size(), 1U);
+
+  // An edit of the file leaves that alone.
+  config::Diagnostics diagnostics;
+  ASSERT_TRUE(room->replace(read(kRules), diagnostics));
+  EXPECT_EQ(passed(worker, 1, "192.0.2.2"), 0);
+  EXPECT_TRUE(room->remove_denied(subject("ip=192.0.2.2")));
+  EXPECT_FALSE(room->remove_denied(subject("ip=192.0.2.2")));
+  EXPECT_EQ(passed(worker, 1, "192.0.2.2"), 1);
+}
+
+TEST_F(RoomTest, ForgetsWhatHasEnded) {
+  const auto room = open(kRules);
+  ASSERT_TRUE(room->allow({.subject = subject("ip=192.0.2.1"), .until = clock_.now().wall() + 1h}));
+  EXPECT_EQ(room->exceptions().allow.size(), 1U);
+  clock_.now_.mono += 1h;
+  EXPECT_EQ(room->exceptions().allow.size(), 0U);
+}
+
+TEST_F(RoomTest, RefusesAnOverrideThatNoLimitCanHave) {
+  const auto room = open("rules: [{name: all, per: [ip], limit: 500000000/1s}]\n");
+  const std::uint64_t version = room->version();
+  const auto added = room->multiply({.subject = subject("ip=192.0.2.1"), .permille = 1'000'000});
+  ASSERT_FALSE(added);
+  EXPECT_THAT(added.error().text(), ::testing::HasSubstr("all"));
+  EXPECT_EQ(room->version(), version);
+  EXPECT_TRUE(room->exceptions().overrides.empty());
+}
+
+// Blocks and their labels survive a restart, and an operator may end them.
+TEST_F(RoomTest, ListsAndLiftsBlocksAcrossARestart) {
+  const std::string text = "state: {memory: 4MiB, file: " + folder_.file("state") +
+                           "}\nrules: [{name: login, per: [ip], limit: 2/1h, block: {for: 1d}}]\n";
+  {
+    const auto room = open(text);
+    RoomWorker worker{*room, 1};
+    EXPECT_EQ(passed(worker, 5), 2);
+  }
+  clock_.now_.mono += 2h;
+  const auto room = open(text);
+  RoomWorker worker{*room, 1};
+  EXPECT_EQ(passed(worker, 5), 0) << "its two requests are back, but it is blocked";
+  ASSERT_EQ(room->blocks().size(), 1U);
+  EXPECT_EQ(room->blocks()[0].rule, "login");
+  EXPECT_EQ(room->blocks()[0].label, "ip=192.0.2.1");
+  EXPECT_TRUE(room->unblock(room->blocks()[0].block));
+  EXPECT_TRUE(room->blocks().empty());
+  EXPECT_EQ(passed(worker, 5), 2);
+  EXPECT_FALSE(room->unblock(12345));
+}
+
+}  // namespace
+}  // namespace sluice::app

@@ -1,0 +1,178 @@
+#include "app/serve_configuration.h"
+
+#include "app/configuration_grammar.h"
+#include "app/serve_grammar.h"
+#include "base/duration.h"
+#include "base/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+namespace sluice::app {
+namespace {
+
+using config::Checked;
+using config::Diagnostics;
+using config::Node;
+using config::Reader;
+
+class ServeReader {
+ public:
+  ServeReader(std::string folder, const Checked& checked, Diagnostics& diagnostics)
+      : folder_(std::move(folder)), checked_(checked), diagnostics_(diagnostics) {}
+
+  void upstreams(const Node& map, gateway::GatewayOptions& options) const {
+    for (std::size_t i = 0; i < map.size(); ++i) {
+      if (!checked_.good(map.value(i))) continue;
+      options.upstreams.push_back(upstream(map.key(i).text, map.value(i)));
+    }
+  }
+
+  void route(const Node& node, gateway::GatewayOptions& options) const {
+    const Reader reader{node, route_section(), checked_};
+    const Node* const name = reader.find("upstream");
+    if (name == nullptr) return;
+    gateway::RouteOptions route;
+    for (const Node* host : reader.list("host")) route.hosts.push_back(host->text);
+    if (reader.has("path")) {
+      route.path = rules::PathTemplate::parse(reader.text("path")).value();
+    }
+    const auto found =
+        std::ranges::find(options.upstreams, name->text, &gateway::UpstreamOptions::name);
+    if (found == options.upstreams.end()) {
+      std::vector<std::string_view> known;
+      for (const gateway::UpstreamOptions& one : options.upstreams) known.push_back(one.name);
+      const std::string_view nearest = nearest_word(name->text, known);
+      diagnostics_.error(*name, fmt::format("there is no upstream {}", sluice::quoted(name->text)),
+                         nearest.empty() ? std::string{"define it under 'upstreams'"}
+                                         : fmt::format("did you mean '{}'?", nearest));
+      return;
+    }
+    route.upstream = static_cast<std::size_t>(found - options.upstreams.begin());
+    options.routes.push_back(std::move(route));
+  }
+
+  void gateway(const Node& map, ServeConfig& serve) const {
+    const Reader reader{map, gateway_section(), checked_};
+    gateway::GatewayOptions& options = serve.gateway;
+    if (reader.has("body_max"))
+      options.body_bytes_max = parse_memory(reader.text("body_max")).value();
+    take(reader, "head_within", options.head_within);
+    take(reader, "idle_for", options.idle_for);
+    take(reader, "body_rate", options.body_bytes_per_second);
+    take(reader, "connections", options.connections_max);
+    take(reader, "connections_per_address", options.connections_per_address);
+    options.trusts_request_ids = reader.flag("trust_request_ids", false);
+    if (const Node* node = reader.find("tls")) serve.tls = tls(*node);
+  }
+
+ private:
+  [[nodiscard]] std::string path(std::string_view written) const {
+    return written.empty() ? std::string{}
+                           : (std::filesystem::path{folder_} / written).lexically_normal().string();
+  }
+  static void take(const Reader& reader, std::string_view key, Nanos& into) {
+    if (reader.has(key)) into = parse_duration(reader.text(key)).value();
+  }
+  template <class Number>
+  static void take(const Reader& reader, std::string_view key, Number& into) {
+    if (const auto number = reader.number(key)) into = static_cast<Number>(*number);
+  }
+
+  [[nodiscard]] gateway::UpstreamOptions upstream(std::string name, const Node& map) const {
+    const Reader reader{map, upstream_section(), checked_};
+    gateway::UpstreamOptions options;
+    options.name = std::move(name);
+    for (const Node* node : reader.list("servers")) {
+      gateway::ServerOptions& server = options.servers.emplace_back();
+      if (node->is_scalar()) {
+        server.endpoint = net::Endpoint::parse(node->text).value();
+        continue;
+      }
+      const Reader one{*node, server_section(), checked_};
+      if (one.has("address")) server.endpoint = net::Endpoint::parse(one.text("address")).value();
+      take(one, "weight", server.weight);
+    }
+    const std::string_view balance = reader.text("balance", "round_robin");
+    options.balance = balance == "hash"                ? gateway::Balance::hash
+                      : balance == "least_connections" ? gateway::Balance::least_connections
+                                                       : gateway::Balance::round_robin;
+    take(reader, "keep_alive", options.keep_alive);
+    take(reader, "connect", options.connect_within);
+    take(reader, "answer", options.answer_within);
+    take(reader, "silent", options.silent_for);
+    take(reader, "retries", options.retries);
+    take(reader, "failures", options.failures);
+    take(reader, "left_alone", options.left_alone_for);
+    options.host = reader.text("host");
+    if (const Node* node = reader.find("tls")) options.tls = upstream_tls(*node);
+    return options;
+  }
+
+  [[nodiscard]] std::shared_ptr<const net::TlsClient> upstream_tls(const Node& node) const {
+    net::TlsClientOptions options;
+    if (node.is_map()) {
+      const Reader reader{node, upstream_tls_section(), checked_};
+      options.verify = reader.flag("verify", true);
+      options.ca_file = path(reader.text("ca"));
+    } else if (node.text != "true") {
+      return nullptr;
+    }
+    auto client = net::TlsClient::load(options);
+    if (!client) {
+      diagnostics_.error(node, client.error());
+      return nullptr;
+    }
+    return *std::move(client);
+  }
+
+  [[nodiscard]] TlsConfig tls(const Node& map) const {
+    const Reader reader{map, tls_section(), checked_};
+    TlsConfig tls;
+    for (const Node* node : reader.list("certificates")) {
+      const Reader one{*node, certificate_section(), checked_};
+      tls.options.certificates.push_back(
+          {.chain = path(one.text("certificate")), .key = path(one.text("key"))});
+    }
+    tls.options.client_ca_file = path(reader.text("client_ca"));
+    if (reader.has("client_ca")) {
+      tls.options.client_certificates = reader.flag("require_client", false)
+                                            ? net::ClientCertificates::require
+                                            : net::ClientCertificates::request;
+    }
+    return tls;
+  }
+
+  std::string folder_;
+  const Checked& checked_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+ServeConfig read_serve(const Node& root, const Checked& checked, const std::string& folder,
+                       Diagnostics& diagnostics) {
+  const Reader top{root, configuration_section(), checked};
+  const ServeReader reader{folder, checked, diagnostics};
+  ServeConfig serve;
+  if (const Node* node = top.find("listen")) {
+    const Reader listen{*node, listen_section(), checked};
+    for (const Node* one : listen.list("gateway")) {
+      serve.listen.gateway.push_back(net::Endpoint::parse(one->text).value());
+    }
+  }
+  serve.workers = static_cast<std::uint32_t>(top.number("workers").value_or(0));
+  if (const Node* node = top.find("upstreams")) reader.upstreams(*node, serve.gateway);
+  for (const Node* node : top.list("routes")) reader.route(*node, serve.gateway);
+  if (const Node* node = top.find("gateway")) reader.gateway(*node, serve);
+  if (!serve.listen.gateway.empty() && serve.gateway.routes.empty() && !top.has("routes")) {
+    diagnostics.error(*top.find("listen"), "the gateway has no routes",
+                      "write where requests go: upstreams and routes");
+  }
+  return serve;
+}
+
+}  // namespace sluice::app

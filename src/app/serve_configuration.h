@@ -1,0 +1,41 @@
+// What a server needs besides rules: where to listen, where to pass requests on.
+#pragma once
+
+#include "config/diagnostics.h"
+#include "config/grammar.h"
+#include "frontend/gateway/gateway_options.h"
+#include "net/endpoint.h"
+#include "net/tls_server.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::app {
+
+struct ListenConfig {
+  std::vector<net::Endpoint> gateway;
+};
+
+struct TlsConfig {
+  net::TlsServerOptions options;
+};
+
+struct ServeConfig {
+  ListenConfig listen;
+  std::uint32_t workers = 0;  // 0: one for each processor
+  gateway::GatewayOptions gateway;
+  std::optional<TlsConfig> tls;  // of the gateway's listeners
+};
+
+// Of a document that was checked against configuration_shape(); everything else that is wrong is
+// reported. `folder`: paths are relative to it.
+[[nodiscard]] ServeConfig read_serve(const config::Node& root, const config::Checked& checked,
+                                     const std::string& folder, config::Diagnostics& diagnostics);
+
+// Keys of the top level, for configuration_section().
+[[nodiscard]] std::vector<config::Key> serve_keys();
+
+}  // namespace sluice::app

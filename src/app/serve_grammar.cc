@@ -1,0 +1,247 @@
+#include "app/serve_grammar.h"
+
+#include "app/configuration_grammar.h"
+#include "app/serve_configuration.h"
+#include "net/endpoint.h"
+#include "rules/formats.h"
+
+#include <optional>
+
+namespace sluice::app {
+
+using config::flag;
+using config::Format;
+using config::Key;
+using config::list_of;
+using config::map_of;
+using config::number;
+using config::Section;
+using config::text;
+using config::word;
+
+const Format kEndpointFormat{"ENDPOINT", "^(unix:.+|.*:[0-9]+)$",
+                             [](std::string_view text) -> std::optional<Diagnostic> {
+                               const auto parsed = net::Endpoint::parse(text);
+                               return parsed ? std::nullopt : std::optional{parsed.error()};
+                             }};
+
+const Section& listen_section() {
+  static const Section kSection{
+      .name = "listen",
+      .meaning = "Where to listen. A listener that is not named is off.",
+      .keys = {{.name = "gateway",
+                .shape = text(kEndpointFormat) | list_of(text(kEndpointFormat)),
+                .meaning = "The reverse proxy: HTTP/1.1, with TLS if `gateway.tls` is given.",
+                .examples = {"127.0.0.1:8080", "[':8080', 'unix:/run/sluice.sock']"}}}};
+  return kSection;
+}
+
+const Section& server_section() {
+  static const Section kSection{.name = "server",
+                                .meaning = "One server of an upstream.",
+                                .keys = {{.name = "address",
+                                          .shape = text(kEndpointFormat),
+                                          .meaning = "Where it is.",
+                                          .required = true,
+                                          .examples = {"127.0.0.1:3000"}},
+                                         {.name = "weight",
+                                          .shape = number(1, 100),
+                                          .meaning = "How many requests it gets beside the others.",
+                                          .fallback = "1"}}};
+  return kSection;
+}
+
+const Section& upstream_tls_section() {
+  static const Section kSection{
+      .name = "upstream_tls",
+      .meaning = "TLS to the servers.",
+      .keys = {
+          {.name = "ca",
+           .shape = text(),
+           .meaning = "Who vouches for them, as PEM; by default the authorities of the system.",
+           .examples = {"internal-ca.pem"}},
+          {.name = "verify",
+           .shape = flag(),
+           .meaning = "Whether their certificates are checked.",
+           .fallback = "true"}}};
+  return kSection;
+}
+
+const Section& upstream_section() {
+  static const Section kSection{
+      .name = "upstream",
+      .meaning = "Servers that requests are passed on to.",
+      .keys = {
+          {.name = "servers",
+           .shape = list_of(text(kEndpointFormat) | map_of(server_section)),
+           .meaning = "At least one.",
+           .required = true,
+           .examples = {"[127.0.0.1:3000, 127.0.0.1:3001]"}},
+          {.name = "balance",
+           .shape = word({"round_robin", "least_connections", "hash"}),
+           .meaning = "Who gets the next request: each in turn, the one with the fewest under way, "
+                      "or always the same one for the same client.",
+           .fallback = "round_robin"},
+          {.name = "keep_alive",
+           .shape = number(0, 10'000),
+           .meaning = "Idle connections that each worker keeps to each server.",
+           .fallback = "64"},
+          {.name = "connect",
+           .shape = text(rules::kDurationFormat),
+           .meaning = "The longest time to connect.",
+           .fallback = "3s"},
+          {.name = "answer",
+           .shape = text(rules::kDurationFormat),
+           .meaning = "The longest time from the end of a request to the head of its answer.",
+           .fallback = "30s"},
+          {.name = "silent",
+           .shape = text(rules::kDurationFormat),
+           .meaning = "The longest time between two parts of an answer.",
+           .fallback = "30s"},
+          {.name = "retries",
+           .shape = number(0, 10),
+           .meaning = "How often another server is asked, where nothing can happen twice.",
+           .fallback = "1"},
+          {.name = "failures",
+           .shape = number(1, 1000),
+           .meaning = "After so many failures in a row a server is left alone for a while.",
+           .fallback = "3"},
+          {.name = "left_alone",
+           .shape = text(rules::kDurationFormat),
+           .meaning = "For how long.",
+           .fallback = "10s"},
+          {.name = "host",
+           .shape = text(rules::kHostFormat),
+           .meaning = "Sent as `Host`, and checked in certificates, instead of the client's.",
+           .examples = {"internal.example.com"}},
+          {.name = "tls",
+           .shape = flag() | map_of(upstream_tls_section),
+           .meaning = "Whether to speak TLS to the servers.",
+           .fallback = "false"}}};
+  return kSection;
+}
+
+const Section& upstreams_section() {
+  static const Section kSection{.name = "upstreams",
+                                .meaning = "Groups of servers, by name.",
+                                .keys = {},
+                                .others = config::OtherKeys{.what = "NAME",
+                                                            .format = &rules::kNameFormat,
+                                                            .shape = map_of(upstream_section),
+                                                            .meaning = "One group."}};
+  return kSection;
+}
+
+const Section& route_section() {
+  static const Section kSection{
+      .name = "route",
+      .meaning = "Which requests go where. The most specific route wins.",
+      .keys = {{.name = "host",
+                .shape = text(rules::kHostFormat) | list_of(text(rules::kHostFormat)),
+                .meaning = "The host; `*.example.com` for all below it. By default any.",
+                .examples = {"api.example.com"}},
+               {.name = "path",
+                .shape = text(rules::kPathFormat),
+                .meaning = "A template, as in rules. By default any.",
+                .examples = {"/v1/**"}},
+               {.name = "upstream",
+                .shape = text(rules::kNameFormat),
+                .meaning = "The name of the group.",
+                .required = true,
+                .examples = {"app"}}}};
+  return kSection;
+}
+
+const Section& certificate_section() {
+  static const Section kSection{.name = "certificate",
+                                .meaning = "A certificate and its key.",
+                                .keys = {{.name = "certificate",
+                                          .shape = text(),
+                                          .meaning = "PEM: the own one first, then the chain.",
+                                          .required = true,
+                                          .examples = {"server.pem"}},
+                                         {.name = "key",
+                                          .shape = text(),
+                                          .meaning = "PEM, without a password.",
+                                          .required = true,
+                                          .examples = {"server.key"}}}};
+  return kSection;
+}
+
+const Section& tls_section() {
+  static const Section kSection{
+      .name = "tls",
+      .meaning = "TLS of the gateway's listeners.",
+      .keys = {{.name = "certificates",
+                .shape = list_of(map_of(certificate_section)),
+                .meaning =
+                    "Chosen by the name that a client asks for; the first serves all others.",
+                .required = true},
+               {.name = "client_ca",
+                .shape = text(),
+                .meaning = "Who vouches for clients, as PEM. With it, clients may present "
+                           "certificates.",
+                .examples = {"clients.pem"}},
+               {.name = "require_client",
+                .shape = flag(),
+                .meaning = "Whether they must.",
+                .fallback = "false"}},
+      .needs = {{"require_client", "client_ca"}}};
+  return kSection;
+}
+
+const Section& gateway_section() {
+  static const Section kSection{
+      .name = "gateway",
+      .meaning = "How the gateway treats connections and requests.",
+      .keys = {{.name = "tls", .shape = map_of(tls_section), .meaning = "TLS to clients."},
+               {.name = "body_max",
+                .shape = text(kMemoryFormat),
+                .meaning = "The largest body that is passed on; larger ones are answered 413. By "
+                           "default any.",
+                .examples = {"10MiB"}},
+               {.name = "head_within",
+                .shape = text(rules::kDurationFormat),
+                .meaning = "The longest time for a request's head, from its first byte on.",
+                .fallback = "10s"},
+               {.name = "idle_for",
+                .shape = text(rules::kDurationFormat),
+                .meaning = "How long a connection may wait for its next request.",
+                .fallback = "60s"},
+               {.name = "body_rate",
+                .shape = number(0, 1'000'000'000),
+                .meaning = "Bytes per second that a body has to bring at least.",
+                .fallback = "200"},
+               {.name = "connections",
+                .shape = number(1, 1'000'000),
+                .meaning = "The most connections of each worker.",
+                .fallback = "50000"},
+               {.name = "connections_per_address",
+                .shape = number(1, 1'000'000),
+                .meaning = "The most connections of one address to each worker. By default any "
+                           "number."},
+               {.name = "trust_request_ids",
+                .shape = flag(),
+                .meaning = "Whether an `X-Request-Id` of the client is passed on.",
+                .fallback = "false"}}};
+  return kSection;
+}
+
+std::vector<Key> serve_keys() {
+  return {{.name = "listen", .shape = map_of(listen_section), .meaning = "Where to listen."},
+          {.name = "workers",
+           .shape = number(0, 1024),
+           .meaning = "Threads that serve; 0 is one for each processor.",
+           .fallback = "0"},
+          {.name = "upstreams",
+           .shape = map_of(upstreams_section),
+           .meaning = "Where requests are passed on to."},
+          {.name = "routes",
+           .shape = list_of(map_of(route_section)),
+           .meaning = "Which requests go where."},
+          {.name = "gateway",
+           .shape = map_of(gateway_section),
+           .meaning = "How the gateway treats connections and requests."}};
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,20 @@
+// What may be written about listeners, upstreams and routes.
+#pragma once
+
+#include "config/grammar.h"
+
+namespace sluice::app {
+
+[[nodiscard]] const config::Section& listen_section();
+[[nodiscard]] const config::Section& upstreams_section();
+[[nodiscard]] const config::Section& upstream_section();
+[[nodiscard]] const config::Section& server_section();
+[[nodiscard]] const config::Section& upstream_tls_section();
+[[nodiscard]] const config::Section& route_section();
+[[nodiscard]] const config::Section& gateway_section();
+[[nodiscard]] const config::Section& tls_section();
+[[nodiscard]] const config::Section& certificate_section();
+
+extern const config::Format kEndpointFormat;  // 127.0.0.1:8080
+
+}  // namespace sluice::app

@@ -1,0 +1,258 @@
+#include "app/server.h"
+
+#include "base/read_file.h"
+#include "frontend/gateway/gateway.h"
+#include "net/acceptor.h"
+#include "net/inherited.h"
+#include "rules/source/file_watch.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+namespace sluice::app {
+namespace {
+
+constexpr std::size_t kFileBytesMax = std::size_t{16} << 20U;
+constexpr Nanos kLookEvery{std::chrono::milliseconds{20}};
+
+void report(Diagnostic& diagnostic, config::Diagnostics& diagnostics) {
+  config::Mistake mistake;
+  mistake.message = std::move(diagnostic.message);
+  mistake.remedy = std::move(diagnostic.remedy);
+  diagnostics.add(std::move(mistake));
+}
+
+class Counting final : public gateway::Observer {
+ public:
+  void ended(const gateway::RequestRecord& /*record*/) noexcept override {}
+};
+
+}  // namespace
+
+// ---- workers ----------------------------------------------------------------------------------
+
+class Server::Worker {
+ public:
+  Worker(std::unique_ptr<net::EventLoop> loop, net::Resolver& resolver, EngineRoom& room,
+         unsigned workers, const ServeConfig& serve, std::shared_ptr<const net::TlsServer> tls)
+      : loop_(std::move(loop)),
+        room_(room, workers),
+        gateway_(
+            {.loop = *loop_, .resolver = resolver, .worker = room_.worker(), .observer = observer_},
+            std::make_shared<const gateway::GatewayOptions>(serve.gateway)) {
+    gateway_.use_tls(std::move(tls));
+    loop_->set_turn_hook(net::Callback<Now>::to<&Worker::on_turn>(*this));
+  }
+
+  [[nodiscard]] Result<void> listen(net::Listener listener) {
+    listeners_.push_back(std::make_unique<net::Listener>(std::move(listener)));
+    acceptors_.push_back(std::make_unique<net::Acceptor>(
+        net::Callback<net::Accepted>::to<&gateway::Gateway::accept>(gateway_)));
+    return acceptors_.back()->start(*loop_, listeners_.back()->descriptor());
+  }
+
+  void start() {
+    thread_ = std::jthread{[this] { loop_->run(); }};
+  }
+  void stop() { loop_->stop(); }
+
+  // From other threads.
+  void use(std::shared_ptr<const gateway::GatewayOptions> options,
+           std::shared_ptr<const net::TlsServer> tls) {
+    loop_->post([this, options = std::move(options), tls = std::move(tls)] {
+      gateway_.use(options);
+      gateway_.use_tls(tls);
+    });
+  }
+  void drain() {
+    loop_->post([this] {
+      for (const auto& acceptor : acceptors_) acceptor->stop();
+      listeners_.clear();
+      gateway_.drain();
+    });
+  }
+  [[nodiscard]] std::size_t connections() const noexcept {
+    return connections_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  void on_turn(Now /*now*/) {
+    room_.refresh();
+    connections_.store(gateway_.connections(), std::memory_order_relaxed);
+  }
+
+  std::unique_ptr<net::EventLoop> loop_;
+  RoomWorker room_;
+  Counting observer_;
+  gateway::Gateway gateway_;
+  std::vector<std::unique_ptr<net::Listener>> listeners_;
+  std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
+  std::atomic<std::size_t> connections_{0};
+  std::jthread thread_;  // last: it uses all the others
+};
+
+// ---- opening ----------------------------------------------------------------------------------
+
+std::unique_ptr<Server> Server::open(const Configuration& configuration,
+                                     const ServerOptions& options, const Clock& clock,
+                                     config::Diagnostics& diagnostics) {
+  std::unique_ptr<Server> server{new Server{options, clock}};
+  return server->open_all(configuration, diagnostics) ? std::move(server) : nullptr;
+}
+
+Server::Server(const ServerOptions& options, const Clock& clock)
+    : options_(options), clock_(clock), drained_(net::Callback<>::to<&Server::look>(*this)) {}
+
+Server::~Server() {
+  for (const auto& worker : workers_) worker->stop();
+  workers_.clear();
+}
+
+bool Server::open_all(const Configuration& configuration, config::Diagnostics& diagnostics) {
+  if (configuration.serve.listen.gateway.empty()) {
+    Diagnostic nothing{.message = "the file names nothing to listen on",
+                       .remedy = "write listen: {gateway: 127.0.0.1:8080}"};
+    report(nothing, diagnostics);
+    return false;
+  }
+  manager_ = net::ServiceManager::from_environment();
+  auto loop = net::EventLoop::create(clock_);
+  if (!loop) {
+    report(loop.error(), diagnostics);
+    return false;
+  }
+  loop_ = *std::move(loop);
+  // Before there are threads: they inherit what is blocked.
+  auto signals =
+      net::SignalSource::create(*loop_, net::Callback<int>::to<&Server::on_signal>(*this));
+  if (!signals) {
+    report(signals.error(), diagnostics);
+    return false;
+  }
+  signals_ = *std::move(signals);
+  resolver_ = std::make_unique<net::Resolver>();
+  room_ = EngineRoom::open(configuration, clock_, diagnostics);
+  return room_ != nullptr && open_workers(configuration.serve, diagnostics);
+}
+
+bool Server::open_workers(const ServeConfig& serve, config::Diagnostics& diagnostics) {
+  auto inherited = net::take_inherited_listeners();
+  if (!inherited) {
+    report(inherited.error(), diagnostics);
+    return false;
+  }
+  std::shared_ptr<const net::TlsServer> tls;
+  if (serve.tls) {
+    auto loaded = net::TlsServer::load(serve.tls->options);
+    if (!loaded) {
+      report(loaded.error(), diagnostics);
+      return false;
+    }
+    tls = *std::move(loaded);
+  }
+  const unsigned count =
+      serve.workers > 0 ? serve.workers : std::max(1U, std::thread::hardware_concurrency());
+  listening_ = serve.listen.gateway;
+  for (unsigned i = 0; i < count; ++i) {
+    auto loop = net::EventLoop::create(clock_);
+    if (!loop) {
+      report(loop.error(), diagnostics);
+      return false;
+    }
+    auto worker = std::make_unique<Worker>(*std::move(loop), *resolver_, *room_, count, serve, tls);
+    for (net::Endpoint& endpoint : listening_) {
+      // One that the service manager has opened serves one worker; the others open their own.
+      auto listener = net::listen_on(
+          endpoint, {.reuse_port = count > 1 && endpoint.kind != net::Endpoint::Kind::unix_path});
+      if (!listener && i > 0 && endpoint.kind == net::Endpoint::Kind::unix_path) continue;
+      if (!listener) {
+        report(listener.error(), diagnostics);
+        return false;
+      }
+      endpoint = listener->endpoint();  // with the port that was free, for the other workers
+      if (i == 0) endpoints_.push_back(endpoint.text());
+      if (!worker->listen(*std::move(listener))) {
+        Diagnostic cannot{.message = fmt::format("cannot watch {}", endpoint.text()), .remedy = {}};
+        report(cannot, diagnostics);
+        return false;
+      }
+    }
+    workers_.push_back(std::move(worker));
+  }
+  return true;
+}
+
+// ---- life -------------------------------------------------------------------------------------
+
+void Server::run() {
+  for (const auto& worker : workers_) worker->start();
+  std::unique_ptr<rules::FileWatch> watch;
+  if (!options_.file.empty()) {
+    auto started = rules::FileWatch::start(std::filesystem::absolute(options_.file).string(), {},
+                                           [this] { loop_->post([this] { reload(); }); });
+    if (started) watch = *std::move(started);
+    if (!started) options_.say("changes of the file are not noticed: " + started.error().text());
+  }
+  manager_.ready("serving");
+  loop_->run();
+  watch = nullptr;
+  for (const auto& worker : workers_) worker->stop();
+  workers_.clear();
+}
+
+void Server::on_signal(int number) {
+  if (number == SIGHUP) return reload();
+  if (number != SIGTERM && number != SIGINT) return;
+  if (draining_) return loop_->stop();
+  drain();
+}
+
+void Server::reload() {
+  if (options_.file.empty() || draining_) return;
+  manager_.reloading(clock_.now().mono);
+  const Parsed<std::string> text = read_file(options_.file, kFileBytesMax);
+  config::Diagnostics diagnostics;
+  if (!text) {
+    options_.say("kept the old configuration: " + text.error().text());
+    return manager_.ready("serving; the file cannot be read");
+  }
+  const Configuration configuration = read_configuration(*text, options_.file, diagnostics);
+  std::shared_ptr<const net::TlsServer> tls;
+  if (diagnostics.ok() && configuration.serve.tls) {
+    auto loaded = net::TlsServer::load(configuration.serve.tls->options);
+    if (loaded) tls = *std::move(loaded);
+    if (!loaded) report(loaded.error(), diagnostics);
+  }
+  if (!diagnostics.ok() || !room_->replace(configuration, diagnostics)) {
+    options_.say("kept the old configuration:\n" + diagnostics.text());
+    return manager_.ready("serving; the new file is wrong");
+  }
+  const auto options = std::make_shared<const gateway::GatewayOptions>(configuration.serve.gateway);
+  for (const auto& worker : workers_) worker->use(options, tls);
+  options_.say(
+      fmt::format("took over the new configuration: {} rules", configuration.rules.rules.size()));
+  manager_.ready("serving");
+}
+
+void Server::drain() {
+  draining_ = true;
+  manager_.stopping("draining");
+  options_.say("draining; a second signal ends at once");
+  for (const auto& worker : workers_) worker->drain();
+  drain_until_ = loop_->now().mono + options_.drain_within;
+  loop_->set(drained_, kLookEvery);
+}
+
+void Server::look() {
+  std::size_t left = 0;
+  for (const auto& worker : workers_) left += worker->connections();
+  if (left == 0 || loop_->now().mono >= drain_until_) return loop_->stop();
+  for (const auto& worker : workers_) worker->drain();  // whose requests have ended meanwhile
+  loop_->set(drained_, kLookEvery);
+}
+
+}  // namespace sluice::app

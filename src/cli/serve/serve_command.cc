@@ -1,0 +1,36 @@
+#include "cli/serve/serve.h"
+
+#include "cli/command.h"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace sluice::cli {
+namespace {
+
+constexpr const char* kFooter =
+    R"(Runs the listeners of a configuration until it is told to stop. Without a file it runs a
+demonstration on the loopback: a gateway with a few rules in front of a server that echoes.
+
+SIGHUP, or a change of the file, reads it anew; a file that is wrong is reported and changes nothing.
+SIGTERM and SIGINT drain: requests under way are finished. A second one ends at once.
+
+Examples:
+  sluice serve
+  sluice serve -c sluice.yaml
+  sluice check sluice.yaml && kill -HUP $(pidof sluice)
+
+Exit status: 0 it was told to stop, 3 it could not start.)";
+
+}  // namespace
+
+void add_serve(CLI::App& program, Action& action) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* command = program.add_subcommand("serve", "Run the gateway");
+  command->add_option("-c,--config", options->file, "The configuration")->type_name("FILE");
+  command->footer(kFooter);
+  command->callback([options, &action] { action = [options] { return serve(*options); }; });
+}
+
+}  // namespace sluice::cli

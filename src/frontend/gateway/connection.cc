@@ -1,0 +1,268 @@
+#include "frontend/gateway/connection.h"
+
+#include "frontend/gateway/gateway.h"
+
+#include <utility>
+
+namespace sluice::gateway {
+
+Connection::Connection(Gateway& gateway, net::Peer peer)
+    : gateway_(gateway),
+      peer_(peer),
+      stream_(net::Callback<>::to<&Connection::on_stream>(*this)),
+      timer_(net::Callback<>::to<&Connection::on_timer>(*this)) {
+  const std::string text = peer.address.text();
+  peer_text_ = {peer_bytes_.data(), text.copy(peer_bytes_.data(), peer_bytes_.size())};
+}
+
+Connection::~Connection() {
+  if (exchange_ != nullptr) give_back_exchange();
+  gateway_.buffers_.give_back(std::move(buffer_));
+}
+
+bool Connection::open(FileDescriptor descriptor) {
+  if (stream_.open(gateway_.loop_, std::move(descriptor)).is_failed()) return false;
+  if (gateway_.tls_ != nullptr && !stream_.start_tls(gateway_.tls_)) return false;
+  arm(options().head_within);
+  return true;
+}
+
+const GatewayOptions& Connection::options() const noexcept {
+  return exchange_ != nullptr && exchange_->routing != nullptr ? *exchange_->routing->options
+                                                               : *gateway_.routing_->options;
+}
+
+Now Connection::now() const noexcept { return gateway_.loop_.now(); }
+
+void Connection::arm(Nanos after) noexcept { gateway_.loop_.set(timer_, after); }
+
+// ---- phases -----------------------------------------------------------------------------------
+
+void Connection::drive() { run(Step::again); }
+
+void Connection::run(Step next) {
+  if (driving_) {
+    again_ = true;
+    return;
+  }
+  driving_ = true;
+  do {
+    again_ = false;
+    while (next == Step::again) next = step();
+    if (next == Step::gone) return gateway_.destroy(*this);
+    next = Step::again;
+  } while (again_);
+  driving_ = false;
+}
+
+Connection::Step Connection::step() {
+  switch (phase_) {
+    case Phase::handshake: return shake_hands();
+    case Phase::idle: return wait_for_request();
+    case Phase::head: return read_head();
+    case Phase::waiting:
+    case Phase::held: return watch_client();
+    case Phase::connecting: return establish();
+    case Phase::relaying: return relay();
+    case Phase::answering: return write_answer();
+  }
+  return Step::gone;
+}
+
+Connection::Step Connection::shake_hands() {
+  const net::IoResult result = stream_.establish();
+  if (result.is_blocked()) return Step::wait;
+  if (!result.is_done()) return Step::gone;
+  phase_ = Phase::idle;
+  arm(options().head_within);
+  return Step::again;
+}
+
+Connection::Step Connection::wait_for_request() {
+  const bool has_bytes = buffer_ != nullptr && in_.begin < in_.end;
+  if (has_bytes || stream_.can_read()) {
+    begin_exchange();
+    return Step::again;
+  }
+  if (stream_.peer_hung_up() || gateway_.is_draining()) return close();
+  return Step::wait;
+}
+
+Connection::Step Connection::read_head() {
+  while (true) {
+    if (in_.begin < in_.end) {
+      const net::HeadParse parsed = exchange_->request.parse(in_.bytes());
+      if (parsed.state == net::HeadParse::State::complete) {
+        in_.floor = in_.begin = in_.begin + parsed.head_bytes;
+        return begin_request();
+      }
+      if (parsed.state == net::HeadParse::State::fault) {
+        ++gateway_.counts_.faults;
+        keep_alive_ = false;
+        return answer(parsed.fault.status, parsed.fault.why);
+      }
+    }
+    if (in_.room().empty()) {
+      keep_alive_ = false;
+      return answer(431, "the headers are too long");
+    }
+    const net::IoResult result = stream_.read(in_.room());
+    if (result.is_blocked()) {
+      // Nothing came after all: an idle connection holds nothing.
+      if (in_.begin == in_.end) {
+        give_back_exchange();
+        gateway_.buffers_.give_back(std::move(buffer_));
+        in_ = {};
+        phase_ = Phase::idle;
+      }
+      return Step::wait;
+    }
+    if (!result.is_done()) return Step::gone;
+    if (in_.begin == in_.end) arm(options().head_within);  // the first bytes of a request
+    in_.end += result.bytes;
+  }
+}
+
+// Nothing to do for the client but to see whether it is still there.
+Connection::Step Connection::watch_client() { return stream_.peer_hung_up() ? cut() : Step::wait; }
+
+void Connection::on_timer() { run(timed_out()); }
+
+Connection::Step Connection::timed_out() {
+  switch (phase_) {
+    case Phase::handshake: ++gateway_.counts_.timeouts; return Step::gone;
+    case Phase::idle: return close();
+    case Phase::head:
+      ++gateway_.counts_.timeouts;
+      keep_alive_ = false;
+      return answer(408, "the request took too long");
+    case Phase::waiting:  // for the store
+      gateway_.worker_.give_up_waiting(exchange_->op, now());
+      return after_decision();
+    case Phase::held: gateway_.worker_.released(exchange_->op); return pass_on();
+    case Phase::connecting: return server_failed(504, "the server did not accept in time", false);
+    case Phase::relaying: break;
+    case Phase::answering: ++gateway_.counts_.timeouts; return cut();
+  }
+  Exchange& exchange = *exchange_;
+  if (exchange.head_received) return cut();
+  if (exchange.upload.is_done())
+    return server_failed(504, "the server did not answer in time", true);
+  if (!exchange.upload.waits_for_source()) {
+    return server_failed(504, "the server does not take the request", true);
+  }
+  const auto seconds = static_cast<std::uint64_t>(options().body_every / std::chrono::seconds{1});
+  const std::uint64_t wanted = seconds * options().body_bytes_per_second;
+  if (exchange.upload.bytes() - std::exchange(upload_seen_, exchange.upload.bytes()) < wanted) {
+    ++gateway_.counts_.timeouts;
+    keep_alive_ = false;
+    release_upstream(false);
+    return answer(408, "the body comes too slowly");
+  }
+  arm(options().body_every);
+  return Step::again;
+}
+
+void Connection::drain() {
+  if (phase_ == Phase::idle || phase_ == Phase::handshake) run(close());
+}
+
+// ---- exchanges --------------------------------------------------------------------------------
+
+void Connection::begin_exchange() {
+  if (buffer_ == nullptr) {
+    buffer_ = gateway_.buffers_.take();
+    in_ = {.buffer = {buffer_.get(), BufferPool::kBytes}};
+  }
+  exchange_ = gateway_.take_exchange();
+  Exchange& exchange = *exchange_;
+  exchange.request.reset();
+  exchange.began = now();
+  exchange.routing = gateway_.routing_;
+  exchange.group = nullptr;
+  exchange.tried = nullptr;
+  exchange.attempts = 0;
+  exchange.decided = exchange.head_received = exchange.upload_failed = false;
+  exchange.status = 0;
+  exchange.answer_bytes = 0;
+  exchange.upstream_time = Nanos{0};
+  exchange.fault = "";
+  exchange.request_id_bytes = 0;
+  exchange.upload.reset();
+  exchange.download.reset();
+  keep_alive_ = true;
+  phase_ = Phase::head;
+}
+
+// The answer was given: on to the next request, or farewell.
+Connection::Step Connection::end_exchange() {
+  const bool body_read = exchange_->upload.is_done() || body_is_here();
+  release_upstream(body_read && exchange_->download.is_done());
+  give_back_exchange();
+  if (!body_read) return linger();
+  ++requests_;
+  if (!keep_alive_) return close();
+  in_.floor = 0;
+  in_.compact();
+  if (in_.begin == in_.end) {
+    gateway_.buffers_.give_back(std::move(buffer_));
+    in_ = {};
+  }
+  phase_ = Phase::idle;
+  arm(options().idle_for);
+  return Step::again;
+}
+
+void Connection::give_back_exchange() {
+  Exchange& exchange = *exchange_;
+  if (exchange.upstream != nullptr) release_upstream(false);
+  const bool was_request = in_.floor > 0 || exchange.status != 0;
+  if (was_request) {
+    const net::RequestHead& request = head();
+    const bool parsed = in_.floor > 0;
+    gateway_.observer_.ended({.began = exchange.began,
+                              .ended = now(),
+                              .client = peer_.address,
+                              .method = parsed ? request.method : std::string_view{},
+                              .host = parsed ? request.host : std::string_view{},
+                              .target = parsed ? request.path_and_query : std::string_view{},
+                              .status = exchange.status,
+                              .op = exchange.decided ? &exchange.op : nullptr,
+                              .upstream = {},
+                              .bytes_received = exchange.upload.bytes(),
+                              .bytes_sent = exchange.download.bytes() + exchange.answer_bytes,
+                              .upstream_time = exchange.upstream_time,
+                              .request_id = {exchange.request_id.data(), exchange.request_id_bytes},
+                              .fault = exchange.fault,
+                              .headers = parsed ? request.headers : std::span<const HeaderView>{}});
+  }
+  if (exchange.decided) {
+    // Held or waiting: nothing was passed on.
+    if (phase_ == Phase::held || phase_ == Phase::waiting) {
+      gateway_.worker_.abandon(exchange.op, now());
+    } else {
+      gateway_.worker_.settle(exchange.op, nullptr, now());
+    }
+    exchange.decided = false;
+  }
+  gateway_.give_back(std::move(exchange_));
+}
+
+// ---- ends -------------------------------------------------------------------------------------
+
+Connection::Step Connection::close() {
+  stream_.finish_writing();
+  return Step::gone;
+}
+
+Connection::Step Connection::linger() {
+  gateway_.lingering_.close(stream_);
+  return Step::gone;
+}
+
+Connection::Step Connection::cut() {
+  stream_.reset();
+  return Step::gone;
+}
+
+}  // namespace sluice::gateway

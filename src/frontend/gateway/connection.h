@@ -1,0 +1,199 @@
+// A client's connection, and the request that is under way on it.
+//
+//     handshake -> idle -> head -> (waiting) -> (held) -> connecting -> relaying -> idle ...
+//                                  \\--------------> answering ---------------------/
+//
+// drive() goes as far as it can and is called again whenever something becomes possible: on the
+// client's stream, on the upstream's, by a timer, by the store. An idle connection holds no buffer
+// and nothing of a request: those are taken from the gateway when a request begins.
+//
+// connection.cc has the life and the phases, connection_request.cc the way from a head to a
+// decision, connection_upstream.cc the way to a server, connection_answer.cc what is said to the
+// client. One thread.
+#pragma once
+
+#include "engine/op.h"
+#include "frontend/gateway/body_pump.h"
+#include "frontend/gateway/buffer_pool.h"
+#include "frontend/gateway/routing.h"
+#include "frontend/gateway/upstream.h"
+#include "net/acceptor.h"
+#include "net/event_loop.h"
+#include "net/http/request_parser.h"
+#include "net/http/response_parser.h"
+#include "net/intrusive_list.h"
+#include "net/stream.h"
+#include <sluice/request.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace sluice::gateway {
+
+class Gateway;
+
+// How a request ended, for logs and metrics. Views are good during the call.
+struct RequestRecord {
+  Now began;
+  Now ended;
+  IpAddress client;
+  std::string_view method;
+  std::string_view host;
+  std::string_view target;
+  std::uint16_t status = 0;          // that the client was told; 0: nothing
+  const engine::Op* op = nullptr;    // null: it was never decided
+  std::string_view upstream;         // the server; empty: none was asked
+  std::uint64_t bytes_received = 0;  // of bodies
+  std::uint64_t bytes_sent = 0;
+  Nanos upstream_time{0};  // from the request to the head of the answer
+  std::string_view request_id;
+  std::string_view fault;  // what went wrong, if something did
+  std::span<const HeaderView> headers;
+};
+
+// All that one request needs. Used again and again.
+struct Exchange {
+  Exchange(const net::HeadLimits& head, std::size_t headers)
+      : request_headers(headers), request(request_headers, head), response(response_headers) {}
+
+  std::vector<HeaderView> request_headers;
+  std::array<HeaderView, net::kHeadersMax> response_headers;
+  std::array<HeaderView, 64> request_trailers;
+  std::array<HeaderView, 64> response_trailers;
+  net::RequestParser request;
+  net::ResponseParser response;
+  engine::Op op;
+  bool decided = false;  // the op is to be settled
+  BodyPump upload;
+  BodyPump download;
+  Window from_server;
+  std::unique_ptr<UpstreamConnection> upstream;
+  BufferPool::Buffer server_buffer;
+  BufferPool::Buffer request_buffer;  // the head on its way to the server
+  BufferPool::Buffer answer_buffer;   // the head, or all of an answer, on its way to the client
+  std::shared_ptr<Routing> routing;
+  UpstreamGroup* group = nullptr;
+  const UpstreamServer* tried = nullptr;
+  std::uint32_t attempts = 0;
+  std::string_view request_head;  // as it goes to the server
+  bool head_received = false;     // of the final answer
+  bool upload_failed = false;     // the server takes no more; maybe it has answered
+  bool through_trusted = false;
+  std::uint64_t client_hash = 0;
+
+  // For the record.
+  Now began;
+  MonoTime asked_at{};
+  Nanos upstream_time{0};
+  std::uint16_t status = 0;
+  std::uint64_t answer_bytes = 0;  // of a body of our own
+  const char* fault = "";
+  std::array<char, 64> request_id;
+  std::size_t request_id_bytes = 0;
+};
+
+class Connection : public net::ListHook {
+ public:
+  Connection(Gateway& gateway, net::Peer peer);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection();
+
+  // False: it is of no use and may be destroyed.
+  [[nodiscard]] bool open(FileDescriptor descriptor);
+
+  // No new requests; ends as soon as the one under way is over.
+  void drain();
+  [[nodiscard]] const net::Peer& peer() const noexcept { return peer_; }
+
+ private:
+  enum class Phase : std::uint8_t {
+    handshake,
+    idle,
+    head,
+    waiting,
+    held,
+    connecting,
+    relaying,
+    answering
+  };
+  // What is to be done next.
+  enum class Step : std::uint8_t { again, wait, gone };
+
+  void drive();
+  void on_stream() { drive(); }
+  void on_upstream() { drive(); }
+  void on_timer();
+  static void on_decided(engine::Op& op) noexcept;
+  [[nodiscard]] Step step();
+  void run(Step next);
+  [[nodiscard]] Step timed_out();
+
+  // connection.cc
+  [[nodiscard]] Step shake_hands();
+  [[nodiscard]] Step wait_for_request();
+  [[nodiscard]] Step read_head();
+  [[nodiscard]] Step watch_client();
+  void begin_exchange();
+  [[nodiscard]] Step end_exchange();
+  void give_back_exchange();
+  [[nodiscard]] Step close();   // after all that was to be said
+  [[nodiscard]] Step linger();  // with something unread
+  [[nodiscard]] Step cut();     // in the middle of something
+
+  // connection_request.cc
+  [[nodiscard]] Step begin_request();
+  [[nodiscard]] Step after_decision();
+  [[nodiscard]] Step pass_on();
+  [[nodiscard]] Step check_request();
+  void choose_request_id();
+  [[nodiscard]] bool write_request_head();
+
+  // connection_upstream.cc
+  [[nodiscard]] Step connect();
+  [[nodiscard]] Step establish();
+  [[nodiscard]] Step server_failed(std::uint16_t status, const char* why, bool was_reached);
+  void begin_upload();
+  [[nodiscard]] Step relay();
+  [[nodiscard]] Step relay_request();
+  [[nodiscard]] Step read_answer();
+  [[nodiscard]] Step begin_answer();
+  [[nodiscard]] Step pass_interim();
+  [[nodiscard]] Step relay_answer();
+  void release_upstream(bool reusable);
+
+  // connection_answer.cc
+  [[nodiscard]] Step refuse();
+  [[nodiscard]] Step answer(std::uint16_t status, const char* why);
+  [[nodiscard]] Step answer_with(std::string_view bytes, std::uint16_t status);
+  [[nodiscard]] Step write_answer();
+  [[nodiscard]] bool body_is_here() noexcept;
+
+  void arm(Nanos after) noexcept;
+  [[nodiscard]] const GatewayOptions& options() const noexcept;
+  [[nodiscard]] Now now() const noexcept;
+  [[nodiscard]] const net::RequestHead& head() const noexcept { return exchange_->request.head(); }
+
+  Gateway& gateway_;
+  net::Peer peer_;
+  std::array<char, 46> peer_bytes_{};
+  std::string_view peer_text_;
+  net::Stream stream_;
+  net::Timer timer_;
+  Phase phase_ = Phase::handshake;
+  bool keep_alive_ = true;
+  bool driving_ = false;  // calls from inside drive() have nothing to add
+  bool again_ = false;
+  std::uint32_t requests_ = 0;
+  BufferPool::Buffer buffer_;  // none while idle
+  Window in_;
+  std::unique_ptr<Exchange> exchange_;
+  std::uint64_t upload_seen_ = 0;  // bytes when the timer last looked
+  std::string_view answer_;        // of our own, what is left to write
+};
+
+}  // namespace sluice::gateway

@@ -1,0 +1,187 @@
+// From a head to a decision, and on to a server.
+#include "engine/worker.h"
+#include "frontend/gateway/connection.h"
+#include "frontend/gateway/gateway.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace sluice::gateway {
+namespace {
+
+// Who is asking, for choosing a server: always the same one for the same client.
+std::uint64_t hash_of(const identity::Identity& client) noexcept {
+  const std::string_view name = !client.user.empty() ? client.user : client.api_key;
+  if (!name.empty()) return std::hash<std::string_view>{}(name);
+  const auto& bytes = client.address.bytes;
+  return std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// Lines that the gateway writes itself, or that only a trusted proxy may write.
+bool is_replaced(std::string_view name) noexcept {
+  return equals_ignoring_case(name, "x-forwarded-for") ||
+         equals_ignoring_case(name, "x-forwarded-proto") ||
+         equals_ignoring_case(name, "x-forwarded-host") ||
+         equals_ignoring_case(name, "x-forwarded-port") ||
+         equals_ignoring_case(name, "x-real-ip") || equals_ignoring_case(name, "forwarded") ||
+         equals_ignoring_case(name, "x-request-id");
+}
+
+bool is_usable_id(std::string_view id) noexcept {
+  return !id.empty() && id.size() <= 64 && std::ranges::all_of(id, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '_' || c == '.';
+  });
+}
+
+}  // namespace
+
+Connection::Step Connection::begin_request() {
+  Exchange& exchange = *exchange_;
+  const net::RequestHead& request = head();
+  timer_.cancel();
+  ++gateway_.counts_.requests;
+  keep_alive_ = request.keep_alive && !gateway_.is_draining() &&
+                requests_ + 1 < options().requests_per_connection;
+  const RequestView view{.method = request.method,
+                         .host = request.host,
+                         .target = request.path_and_query,
+                         .headers = request.headers,
+                         .peer = peer_.address,
+                         .tls_subject = {},
+                         .domain = {},
+                         .descriptor = {}};
+  exchange.op.owner = this;
+  exchange.op.completed = &Connection::on_decided;
+  choose_request_id();
+  const store::Completion completion = gateway_.worker_.decide(exchange.op, view, now());
+  exchange.decided = true;
+
+  // Now, while the worker still knows the request's one spelling.
+  exchange.client_hash = hash_of(gateway_.worker_.client());
+  exchange.through_trusted = gateway_.worker_.client().through_trusted;
+  if (exchange.op.reason != engine::Reason::bad_target) {
+    const std::optional<std::size_t> upstream =
+        exchange.routing->router.find(gateway_.worker_.host(), gateway_.worker_.path());
+    if (upstream) exchange.group = exchange.routing->groups[*upstream].get();
+  }
+  if (completion == store::Completion::now) return after_decision();
+  phase_ = Phase::waiting;
+  arm(std::chrono::milliseconds{20});
+  return Step::wait;
+}
+
+void Connection::on_decided(engine::Op& op) noexcept {
+  auto& self = *static_cast<Connection*>(op.owner);
+  self.run(self.after_decision());
+}
+
+Connection::Step Connection::after_decision() {
+  const engine::Op& op = exchange_->op;
+  if (op.action == engine::Action::drop) return cut();
+  if (op.action == engine::Action::reject) return refuse();
+  if (op.decision.delay > Nanos{0}) {
+    phase_ = Phase::held;
+    arm(op.decision.delay);
+    return watch_client();
+  }
+  return pass_on();
+}
+
+Connection::Step Connection::pass_on() {
+  const Step checked = check_request();
+  if (checked != Step::again || phase_ == Phase::answering) return checked;
+  if (!write_request_head()) {
+    keep_alive_ = false;
+    return answer(431, "the headers are too long to be passed on");
+  }
+  // The client waits with its body until it knows that the request is welcome.
+  if (head().expects_continue && in_.begin == in_.end) {
+    (void)stream_.write("HTTP/1.1 100 Continue\r\n\r\n");
+  }
+  return connect();
+}
+
+// What the gateway does not do, whatever the rules say.
+Connection::Step Connection::check_request() {
+  const net::RequestHead& request = head();
+  const auto refused = [this](std::uint16_t status, const char* why) {
+    return answer(status, why);
+  };
+  if (request.method == "CONNECT" || request.method == "TRACE") {
+    return refused(405, "this method is not passed on");
+  }
+  if (!request.upgrade.empty() && equals_ignoring_case(request.upgrade, "websocket")) {
+    return refused(501, "protocols are not switched here");
+  }
+  const std::uint64_t most = options().body_bytes_max;
+  if (most > 0 && request.body.kind == net::BodyFraming::Kind::length &&
+      request.body.length > most) {
+    return refused(413, "the body is too large");
+  }
+  if (exchange_->group == nullptr) return refused(404, "no route leads there");
+  return Step::again;
+}
+
+void Connection::choose_request_id() {
+  Exchange& exchange = *exchange_;
+  if (options().trusts_request_ids) {
+    for (const HeaderView& header : head().headers) {
+      if (!equals_ignoring_case(header.name, "x-request-id") || !is_usable_id(header.value))
+        continue;
+      exchange.request_id_bytes =
+          header.value.copy(exchange.request_id.data(), header.value.size());
+      return;
+    }
+  }
+  // Unlike any other in this process, and hard to guess from those before.
+  std::uint64_t number = ++gateway_.next_id_ * 0x9e3779b97f4a7c15U;
+  number = (number ^ (number >> 31U)) * 0x7fb5d329728ea185U;
+  number ^= number >> 29U;
+  const auto clock = static_cast<std::uint64_t>(exchange.began.wall().time_since_epoch().count());
+  char* at = exchange.request_id.data();
+  for (const std::uint64_t word : {clock, number}) {
+    for (int shift = 60; shift >= 0; shift -= 4) *at++ = "0123456789abcdef"[word >> shift & 15U];
+  }
+  exchange.request_id_bytes = 32;
+}
+
+// The head for the server: re-made from what was understood, never the bytes that came.
+bool Connection::write_request_head() {
+  Exchange& exchange = *exchange_;
+  net::RequestHead passed = head();
+  std::string_view forwarded_for;
+  for (std::size_t i = 0; i < passed.headers.size(); ++i) {
+    const HeaderView& header = passed.headers[i];
+    if (!is_replaced(header.name)) continue;
+    passed.restated.add(i);
+    if (equals_ignoring_case(header.name, "x-forwarded-for")) forwarded_for = header.value;
+  }
+  const std::string& host = exchange.group->options().host;
+  if (!host.empty()) passed.host = host;
+
+  if (exchange.request_buffer == nullptr) exchange.request_buffer = gateway_.buffers_.take();
+  net::HeadWriter writer{{exchange.request_buffer.get(), BufferPool::kBytes}};
+  net::write_request(writer, passed);
+  std::array<char, 1024> value;
+  std::size_t size = 0;
+  if (exchange.through_trusted && !forwarded_for.empty() && forwarded_for.size() < 900) {
+    size = forwarded_for.copy(value.data(), forwarded_for.size());
+    value[size++] = ',';
+    value[size++] = ' ';
+  }
+  size += peer_text_.copy(value.data() + size, value.size() - size);
+  writer.header("x-forwarded-for", {value.data(), size});
+  writer.header("x-forwarded-proto", stream_.tls() != nullptr ? "https" : "http");
+  if (!head().host.empty()) writer.header("x-forwarded-host", head().host);
+  writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
+  writer.header("via", "1.1 sluice");
+  const Result<std::string_view> written = writer.finish();
+  if (!written) return false;
+  exchange.request_head = *written;
+  return true;
+}
+
+}  // namespace sluice::gateway

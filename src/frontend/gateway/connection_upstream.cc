@@ -1,0 +1,281 @@
+// To a server, and back with its answer.
+#include "engine/worker.h"
+#include "frontend/gateway/answers.h"
+#include "frontend/gateway/connection.h"
+#include "frontend/gateway/gateway.h"
+
+#include <utility>
+
+namespace sluice::gateway {
+namespace {
+
+using Kind = net::BodyFraming::Kind;
+
+// Doing it twice is the same as doing it once.
+bool is_idempotent(std::string_view method) noexcept {
+  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
+         method == "DELETE";
+}
+
+}  // namespace
+
+// ---- getting there ----------------------------------------------------------------------------
+
+Connection::Step Connection::connect() {
+  Exchange& exchange = *exchange_;
+  UpstreamServer& server = exchange.group->choose(exchange.client_hash, exchange.tried, now().mono);
+  exchange.tried = &server;
+  ++exchange.attempts;
+  exchange.upstream = server.take(exchange.attempts > 1);
+  if (exchange.upstream == nullptr) {
+    server.failed(now().mono);
+    return server_failed(502, "the server cannot be reached", false);
+  }
+  exchange.upstream->set_user(net::Callback<>::to<&Connection::on_upstream>(*this));
+  phase_ = Phase::connecting;
+  if (exchange.upstream->is_reused()) return establish();
+  arm(exchange.group->options().connect_within);
+  return Step::again;
+}
+
+Connection::Step Connection::establish() {
+  if (stream_.peer_hung_up() && !stream_.can_read()) return cut();
+  const net::IoResult result = exchange_->upstream->stream().establish();
+  if (result.is_blocked()) return Step::wait;
+  if (!result.is_done()) return server_failed(502, "the server cannot be reached", false);
+  begin_upload();
+  return Step::again;
+}
+
+// Nothing of an answer has come. Another server may be asked where nothing can happen twice: the
+// request was not passed on, or it may be repeated and none of its body is gone.
+Connection::Step Connection::server_failed(std::uint16_t status, const char* why,
+                                           bool was_reached) {
+  Exchange& exchange = *exchange_;
+  if (exchange.head_received) return cut();
+  const bool was_reused = exchange.upstream != nullptr && exchange.upstream->is_reused();
+  if (exchange.upstream != nullptr) {
+    // A connection that was idle may have been closed at any time: that is no fault of the server.
+    if (!was_reused) exchange.upstream->server().failed(now().mono);
+    release_upstream(false);
+  }
+  const bool untouched = !was_reached || exchange.upload.bytes() == 0;
+  const bool repeatable =
+      !was_reached || (is_idempotent(head().method) && head().body.kind == Kind::none);
+  const bool may_try =
+      was_reused ? exchange.attempts == 1 : exchange.attempts <= exchange.group->options().retries;
+  if (untouched && repeatable && status != 504 && may_try && gateway_.may_retry()) {
+    if (was_reused) exchange.tried = nullptr;
+    return connect();
+  }
+  exchange.fault = why;
+  if (!exchange.upload.is_done() && was_reached) keep_alive_ = false;
+  return answer(status, why);
+}
+
+void Connection::release_upstream(bool reusable) {
+  Exchange& exchange = *exchange_;
+  if (exchange.upstream == nullptr) return;
+  UpstreamServer& server = exchange.upstream->server();
+  const bool keeps = reusable && exchange.response.head().keep_alive &&
+                     exchange.response.head().body.kind != Kind::until_close &&
+                     exchange.from_server.begin == exchange.from_server.end;
+  if (keeps) {
+    server.give_back(std::move(exchange.upstream));
+  } else {
+    server.drop(std::move(exchange.upstream));
+  }
+}
+
+// ---- the request ------------------------------------------------------------------------------
+
+void Connection::begin_upload() {
+  Exchange& exchange = *exchange_;
+  if (exchange.server_buffer == nullptr) exchange.server_buffer = gateway_.buffers_.take();
+  exchange.from_server = {.buffer = {exchange.server_buffer.get(), BufferPool::kBytes}};
+  exchange.response.expect_answer_to(head().method);
+  exchange.upload_failed = false;
+  upload_seen_ = 0;
+  const std::size_t head_bytes = exchange.request_head.size();
+  exchange.upload.begin(
+      {.from = &stream_,
+       .to = &exchange.upstream->stream(),
+       .window = &in_,
+       .reader = net::BodyReader{head().body, exchange.request_trailers},
+       .chunked = head().body.kind == Kind::chunked,
+       .trailers = true,
+       .head = exchange.request_head,
+       .trailer_buffer =
+           std::span{exchange.request_buffer.get(), BufferPool::kBytes}.subspan(head_bytes)});
+  exchange.asked_at = now().mono;
+  phase_ = Phase::relaying;
+  arm(options().body_every);
+}
+
+Connection::Step Connection::relay() {
+  Exchange& exchange = *exchange_;
+  if (!exchange.upload.is_done() && !exchange.upload_failed) {
+    const Step step = relay_request();
+    if (step != Step::wait) return step;
+  }
+  if (!exchange.head_received) {
+    if (exchange.upload.is_done() && stream_.peer_hung_up() && !stream_.can_read()) return cut();
+    return read_answer();
+  }
+  return relay_answer();
+}
+
+// Waits also when it is done: the answer is next.
+Connection::Step Connection::relay_request() {
+  Exchange& exchange = *exchange_;
+  switch (exchange.upload.pump()) {
+    case BodyPump::Progress::waiting: break;
+    case BodyPump::Progress::done: arm(exchange.group->options().answer_within); break;
+    case BodyPump::Progress::source_ended: exchange.fault = "the client left"; return cut();
+    case BodyPump::Progress::source_wrong: {
+      const net::HttpFault fault = exchange.upload.fault();
+      keep_alive_ = false;
+      release_upstream(false);
+      ++gateway_.counts_.faults;
+      return exchange.head_received ? cut() : answer(fault.status, fault.why);
+    }
+    case BodyPump::Progress::sink_failed: exchange.upload_failed = true; break;
+  }
+  const std::uint64_t most = options().body_bytes_max;
+  if (most > 0 && exchange.upload.bytes() > most && !exchange.head_received) {
+    keep_alive_ = false;
+    release_upstream(false);
+    return answer(413, "the body is too large");
+  }
+  return Step::wait;
+}
+
+// ---- the answer -------------------------------------------------------------------------------
+
+Connection::Step Connection::read_answer() {
+  Exchange& exchange = *exchange_;
+  Window& window = exchange.from_server;
+  net::Stream& server = exchange.upstream->stream();
+  while (true) {
+    if (window.begin < window.end) {
+      const net::HeadParse parsed = exchange.response.parse(window.bytes());
+      if (parsed.state == net::HeadParse::State::fault) {
+        exchange.upstream->server().failed(now().mono);
+        release_upstream(false);
+        exchange.fault = parsed.fault.why;
+        if (!exchange.upload.is_done()) keep_alive_ = false;
+        return answer(502, parsed.fault.why);
+      }
+      if (parsed.state == net::HeadParse::State::complete) {
+        window.begin += parsed.head_bytes;
+        const std::uint16_t status = exchange.response.head().status;
+        return status >= 100 && status < 200 ? pass_interim() : begin_answer();
+      }
+    }
+    if (window.room().empty()) {
+      exchange.fault = "the head of the answer is too long";
+      release_upstream(false);
+      return answer(502, "the head of the answer is too long");
+    }
+    if (!server.can_read()) return Step::wait;
+    const net::IoResult result = server.read(window.room());
+    if (result.is_blocked()) return Step::wait;
+    if (!result.is_done()) {
+      const bool said_something = window.begin < window.end;
+      return server_failed(502,
+                           said_something ? "the server broke off its answer"
+                                          : "the server closed without an answer",
+                           true);
+    }
+    window.end += result.bytes;
+  }
+}
+
+// 1xx: early hints go to the client; 100 was given, or not asked for.
+Connection::Step Connection::pass_interim() {
+  Exchange& exchange = *exchange_;
+  const net::ResponseHead& interim = exchange.response.head();
+  if (interim.status == 101) {
+    release_upstream(false);
+    exchange.fault = "the server switched protocols unasked";
+    return answer(502, "the server switched protocols unasked");
+  }
+  if (interim.status != 100 && head().minor_version >= 1) {
+    if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
+    net::HeadWriter writer{{exchange.answer_buffer.get(), BufferPool::kBytes}};
+    net::write_response(writer, interim, {});
+    // A client that takes nothing now can do without a hint.
+    if (const Result<std::string_view> written = writer.finish()) (void)stream_.write(*written);
+  }
+  exchange.response.reset();
+  return Step::again;
+}
+
+Connection::Step Connection::begin_answer() {
+  Exchange& exchange = *exchange_;
+  const net::ResponseHead& response = exchange.response.head();
+  exchange.head_received = true;
+  exchange.status = response.status;
+  exchange.upstream_time = now().mono - exchange.asked_at;
+  exchange.upstream->server().succeeded();
+  gateway_.worker_.responded(
+      exchange.op, {.status = response.status, .grpc_status = {}, .headers = response.headers},
+      now());
+
+  net::BodyFraming framing = response.body;
+  const bool knows_chunks = head().minor_version >= 1;
+  if (framing.kind == Kind::until_close && knows_chunks) framing.kind = Kind::chunked;
+  if (framing.kind == Kind::chunked && !knows_chunks) framing.kind = Kind::until_close;
+  if (framing.kind == Kind::until_close || !exchange.upload.is_done()) keep_alive_ = false;
+
+  if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
+  const std::span<char> buffer{exchange.answer_buffer.get(), BufferPool::kBytes};
+  net::HeadWriter writer{buffer};
+  using Persistence = net::Forwarding::Persistence;
+  net::write_response(writer, response, framing,
+                      {.persistence = !keep_alive_                ? Persistence::close
+                                      : head().minor_version == 0 ? Persistence::keep_alive
+                                                                  : Persistence::unstated});
+  write_rate_headers(writer, exchange.op);
+  writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
+  writer.header("via", "1.1 sluice");
+  const Result<std::string_view> written = writer.finish();
+  if (!written) {
+    exchange.head_received = false;
+    release_upstream(false);
+    return answer(502, "the head of the answer is too long");
+  }
+  exchange.from_server.floor = exchange.from_server.begin;
+  exchange.download.begin({.from = &exchange.upstream->stream(),
+                           .to = &stream_,
+                           .window = &exchange.from_server,
+                           .reader = net::BodyReader{response.body, exchange.response_trailers},
+                           .chunked = framing.kind == Kind::chunked,
+                           .trailers = head().accepts_trailers,
+                           .head = *written,
+                           .trailer_buffer = buffer.subspan(written->size())});
+  return relay_answer();
+}
+
+Connection::Step Connection::relay_answer() {
+  Exchange& exchange = *exchange_;
+  switch (exchange.download.pump()) {
+    case BodyPump::Progress::waiting:
+      arm(exchange.download.waits_for_source() ? exchange.group->options().silent_for
+                                               : options().written_within);
+      if (exchange.download.waits_for_source() && stream_.peer_hung_up() && !stream_.can_read()) {
+        return cut();
+      }
+      return Step::wait;
+    case BodyPump::Progress::done: return end_exchange();
+    case BodyPump::Progress::source_ended:
+    case BodyPump::Progress::source_wrong:
+      exchange.fault = "the server broke off its answer";
+      exchange.upstream->server().failed(now().mono);
+      return cut();
+    case BodyPump::Progress::sink_failed: exchange.fault = "the client left"; return cut();
+  }
+  return cut();
+}
+
+}  // namespace sluice::gateway

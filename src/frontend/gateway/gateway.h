@@ -1,0 +1,109 @@
+// A reverse proxy that enforces limits: one worker's part of it.
+//
+// One thread. Everything that it refers to outlives it.
+#pragma once
+
+#include "engine/worker.h"
+#include "frontend/gateway/buffer_pool.h"
+#include "frontend/gateway/connection.h"
+#include "frontend/gateway/routing.h"
+#include "net/acceptor.h"
+#include "net/event_loop.h"
+#include "net/intrusive_list.h"
+#include "net/lingering.h"
+#include "net/resolver.h"
+#include "net/tls_server.h"
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace sluice::gateway {
+
+// Hears how requests ended. Called by the worker; returns at once.
+class Observer {
+ public:
+  Observer() = default;
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+  virtual ~Observer() = default;
+
+  virtual void ended(const RequestRecord& record) noexcept = 0;
+};
+
+struct GatewayCounts {
+  std::uint64_t connections = 0;
+  std::uint64_t turned_away = 0;  // too many at a time
+  std::uint64_t requests = 0;
+  std::uint64_t faults = 0;    // that were no requests
+  std::uint64_t timeouts = 0;  // clients that took too long
+  std::uint64_t retries = 0;
+};
+
+class Gateway {
+ public:
+  struct Parts {
+    net::EventLoop& loop;
+    net::Resolver& resolver;
+    engine::Worker& worker;
+    Observer& observer;
+  };
+  Gateway(const Parts& parts, std::shared_ptr<const GatewayOptions> options);
+  Gateway(const Gateway&) = delete;
+  Gateway& operator=(const Gateway&) = delete;
+  ~Gateway();
+
+  // New connections are plain, or under TLS by this.
+  void use_tls(std::shared_ptr<const net::TlsServer> tls) noexcept { tls_ = std::move(tls); }
+  // For requests from now on.
+  void use(std::shared_ptr<const GatewayOptions> options);
+
+  void accept(net::Accepted accepted);
+
+  // Idle connections close, the others with their answer.
+  void drain();
+  [[nodiscard]] bool is_draining() const noexcept { return draining_; }
+  [[nodiscard]] std::size_t connections() const noexcept { return connection_count_; }
+  [[nodiscard]] const GatewayCounts& counts() const noexcept { return counts_; }
+  [[nodiscard]] const std::shared_ptr<Routing>& routing() const noexcept { return routing_; }
+
+ private:
+  friend class Connection;
+  [[nodiscard]] std::unique_ptr<Exchange> take_exchange();
+  void give_back(std::unique_ptr<Exchange> exchange);
+  void destroy(Connection& connection) noexcept;
+  [[nodiscard]] bool may_retry() noexcept;
+
+  struct AddressHash {
+    std::size_t operator()(const IpAddress& address) const noexcept {
+      return std::hash<std::string_view>{}(
+          {reinterpret_cast<const char*>(address.bytes.data()), address.bytes.size()});
+    }
+  };
+  static constexpr std::size_t kExchangesKept = 1024;
+  static constexpr std::uint32_t kRetriesKept = 20;
+
+  net::EventLoop& loop_;
+  net::Resolver& resolver_;
+  engine::Worker& worker_;
+  Observer& observer_;
+  std::shared_ptr<Routing> routing_;
+  std::shared_ptr<const net::TlsServer> tls_;
+  net::LingeringCloser lingering_;
+  BufferPool buffers_;
+  std::vector<std::unique_ptr<Exchange>> exchanges_;
+  net::List<Connection> connections_;  // owned
+  std::size_t connection_count_ = 0;
+  boost::unordered_flat_map<IpAddress, std::uint32_t, AddressHash> by_address_;
+  bool draining_ = false;
+  std::uint32_t retries_left_ = kRetriesKept * 5;  // in fifths: every request earns one
+  std::uint64_t next_id_ = 0;
+  GatewayCounts counts_;
+};
+
+}  // namespace sluice::gateway

@@ -1,0 +1,45 @@
+#include "frontend/gateway/router.h"
+
+#include <algorithm>
+
+namespace sluice::gateway {
+namespace {
+
+int rank_of(std::string_view host) noexcept {
+  return host.empty() ? 0 : host.starts_with('*') ? 1 : 2;
+}
+
+bool is_host(std::string_view pattern, std::string_view host) noexcept {
+  if (pattern.empty()) return true;
+  if (!pattern.starts_with('*')) return pattern == host;
+  pattern.remove_prefix(1);  // .example.com, and something before it
+  return host.size() > pattern.size() && host.ends_with(pattern);
+}
+
+}  // namespace
+
+Router::Router(std::span<const RouteOptions> routes) {
+  for (const RouteOptions& route : routes) {
+    const rules::PathTemplate* const path = route.path ? &*route.path : nullptr;
+    if (route.hosts.empty()) entries_.push_back({{}, path, route.upstream});
+    for (const std::string& host : route.hosts) entries_.push_back({host, path, route.upstream});
+  }
+  std::ranges::stable_sort(entries_, [](const Entry& a, const Entry& b) {
+    if (rank_of(a.host) != rank_of(b.host)) return rank_of(a.host) > rank_of(b.host);
+    if (a.host.size() != b.host.size()) return a.host.size() > b.host.size();
+    if ((a.path == nullptr) != (b.path == nullptr)) return b.path == nullptr;
+    return a.path != nullptr && compare_specificity(*a.path, *b.path) > 0;
+  });
+}
+
+std::optional<std::size_t> Router::find(std::string_view host,
+                                        std::string_view path) const noexcept {
+  rules::PathParameters ignored;
+  for (const Entry& entry : entries_) {
+    if (!is_host(entry.host, host)) continue;
+    if (entry.path == nullptr || entry.path->matches(path, ignored)) return entry.upstream;
+  }
+  return std::nullopt;
+}
+
+}  // namespace sluice::gateway

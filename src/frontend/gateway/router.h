@@ -1,0 +1,34 @@
+// Where a request goes: by its host and its path, both in their one spelling.
+//
+// The most specific route wins, as with rules: an exact host over a wildcard over any, then the
+// path that says more, then the order of the file. Immutable.
+#pragma once
+
+#include "frontend/gateway/gateway_options.h"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace sluice::gateway {
+
+class Router {
+ public:
+  explicit Router(std::span<const RouteOptions> routes);
+
+  // The number of the upstream; nothing: no route.
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view host,
+                                                std::string_view path) const noexcept;
+
+ private:
+  struct Entry {
+    std::string_view host;  // of the options; empty: any
+    const rules::PathTemplate* path = nullptr;
+    std::size_t upstream = 0;
+  };
+  std::vector<Entry> entries_;  // the most specific first
+};
+
+}  // namespace sluice::gateway

@@ -1,0 +1,135 @@
+// Servers behind the gateway, and the connections to them.
+//
+// Each worker has its own: connections are never handed between threads. A server that fails
+// several times in a row is left alone for a while, unless all of them are; then the one that has
+// been left alone longest is tried. One thread.
+#pragma once
+
+#include "frontend/gateway/gateway_options.h"
+#include "net/event_loop.h"
+#include "net/intrusive_list.h"
+#include "net/lookup.h"
+#include "net/resolver.h"
+#include "net/stream.h"
+#include <sluice/time.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice::gateway {
+
+class UpstreamServer;
+
+// Who uses a connection hears when something becomes possible on it.
+class UpstreamConnection : public net::ListHook {
+ public:
+  explicit UpstreamConnection(UpstreamServer& server) noexcept;
+  UpstreamConnection(const UpstreamConnection&) = delete;
+  UpstreamConnection& operator=(const UpstreamConnection&) = delete;
+
+  [[nodiscard]] net::Stream& stream() noexcept { return stream_; }
+  [[nodiscard]] UpstreamServer& server() noexcept { return server_; }
+  [[nodiscard]] bool is_reused() const noexcept { return used_before_; }
+  void set_user(net::Callback<> on_ready) noexcept { on_ready_ = on_ready; }
+
+ private:
+  friend class UpstreamServer;
+  void on_stream();
+  void on_idle_too_long();
+
+  UpstreamServer& server_;
+  net::Stream stream_;
+  net::Timer idle_;
+  net::Callback<> on_ready_;  // none: nobody uses it
+  bool used_before_ = false;
+};
+
+struct UpstreamCounts {
+  std::uint64_t connections = 0;  // that were opened
+  std::uint64_t reuses = 0;
+  std::uint64_t failures = 0;
+};
+
+class UpstreamServer {
+ public:
+  // Names are looked up now, and again from time to time.
+  UpstreamServer(net::EventLoop& loop, net::Resolver& resolver, const UpstreamOptions& options,
+                 const ServerOptions& server);
+  UpstreamServer(const UpstreamServer&) = delete;
+  UpstreamServer& operator=(const UpstreamServer&) = delete;
+  ~UpstreamServer();
+
+  // One that waits idle, or a new one that begins to connect; null if it cannot even begin, or
+  // nobody knows where the server is. `fresh`: not one that was used before.
+  [[nodiscard]] std::unique_ptr<UpstreamConnection> take(bool fresh);
+  // A connection on which nothing is under way; kept if there is room.
+  void give_back(std::unique_ptr<UpstreamConnection> connection);
+  // It is closed.
+  void drop(std::unique_ptr<UpstreamConnection> connection) noexcept;
+
+  void failed(MonoTime now) noexcept;
+  void succeeded() noexcept { failures_in_a_row_ = 0; }
+  [[nodiscard]] bool is_left_alone(MonoTime now) const noexcept { return now < alone_until_; }
+
+  [[nodiscard]] const ServerOptions& options() const noexcept { return server_; }
+  [[nodiscard]] const UpstreamOptions& group() const noexcept { return options_; }
+  [[nodiscard]] std::uint32_t in_use() const noexcept { return in_use_; }
+  [[nodiscard]] const UpstreamCounts& counts() const noexcept { return counts_; }
+
+ private:
+  friend class UpstreamConnection;
+  friend class UpstreamGroup;
+  void forget(UpstreamConnection& idle) noexcept;
+  void look_up();
+  void on_found(const net::Resolution& found);
+  [[nodiscard]] std::optional<net::SocketAddress> address() noexcept;
+
+  static constexpr Nanos kLookUpEvery{std::chrono::seconds{30}};
+
+  net::EventLoop& loop_;
+  net::Resolver& resolver_;
+  const UpstreamOptions& options_;
+  const ServerOptions& server_;
+  net::Lookup lookup_;
+  net::Timer next_lookup_;
+  std::shared_ptr<const net::Addresses> addresses_;
+  std::size_t next_address_ = 0;
+
+  net::List<UpstreamConnection> idle_;  // owned; the one used last is the first
+  std::size_t idle_count_ = 0;
+  std::uint32_t in_use_ = 0;
+  std::uint32_t failures_in_a_row_ = 0;
+  MonoTime alone_until_{};
+  std::int64_t turn_ = 0;   // of the weighted round
+  std::uint64_t seed_ = 0;  // for choosing by hash
+  UpstreamCounts counts_;
+};
+
+class UpstreamGroup {
+ public:
+  UpstreamGroup(net::EventLoop& loop, net::Resolver& resolver, const UpstreamOptions& options);
+
+  // The server for the next request; `client` is a hash of who is asking. Not `except`, unless it
+  // is the only one.
+  [[nodiscard]] UpstreamServer& choose(std::uint64_t client, const UpstreamServer* except,
+                                       MonoTime now) noexcept;
+  [[nodiscard]] const UpstreamOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<UpstreamServer>>& servers() const noexcept {
+    return servers_;
+  }
+
+ private:
+  [[nodiscard]] UpstreamServer* next_in_round(const UpstreamServer* except, MonoTime now) noexcept;
+  [[nodiscard]] UpstreamServer* least_in_use(const UpstreamServer* except, MonoTime now) noexcept;
+  [[nodiscard]] UpstreamServer* by_hash(std::uint64_t client, const UpstreamServer* except,
+                                        MonoTime now) noexcept;
+
+  const UpstreamOptions& options_;
+  std::vector<std::unique_ptr<UpstreamServer>> servers_;
+};
+
+}  // namespace sluice::gateway
