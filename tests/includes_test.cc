@@ -34,7 +34,7 @@ const std::map<std::string, Row>& table() {
   static const Folders kFrontEnds{"frontend", "frontend/gateway", "frontend/check",
                                   "frontend/envoy", "frontend/resp"};
   static const Folders kStores{"store", "store/local", "store/redis", "store/peer"};
-  static const Row kFrontEnd{{"engine", "net", "net/http", "metrics"}, kStores};
+  static const Row kFrontEnd{{"frontend", "engine", "net", "net/http", "metrics"}, kStores};
   static const Folders kAlgorithms{"include/sluice/core"};  // which limiter.h needs
   static const std::map<std::string, Row> kTable{
       {std::string{kPublic}, {kAlgorithms}},
@@ -55,7 +55,7 @@ const std::map<std::string, Row>& table() {
       {"store/peer", {{"store", "core", "metrics", "net"}}},
       {"limiter", {{"store/local", "core"}}},
       {"engine", {{"core", "identity", "rules", "store", "metrics"}}},
-      {"frontend", kFrontEnd},
+      {"frontend", {{"engine", "net/http", "metrics"}, kStores}},
       {"frontend/gateway", kFrontEnd},
       {"frontend/check", kFrontEnd},
       {"frontend/envoy", kFrontEnd},
@@ -282,6 +282,8 @@ TEST(IncludeCheck, RefusesWhatLiesAboveOrBeside) {
   EXPECT_FALSE(accepts({"engine"}, "#include \"net/socket.h\""));
   EXPECT_FALSE(accepts({"store/local"}, "#include \"net/socket.h\""));
   EXPECT_FALSE(accepts({"frontend/check"}, "#include \"frontend/gateway/proxy.h\""));
+  EXPECT_FALSE(accepts({"frontend"}, "#include \"frontend/gateway/proxy.h\""));
+  EXPECT_FALSE(accepts({"frontend"}, "#include \"net/socket.h\""));
   EXPECT_FALSE(accepts({"frontend/check"}, "#include \"store/store.h\""));
   EXPECT_FALSE(accepts({"admin"}, "#include \"frontend/gateway/proxy.h\""));
   EXPECT_FALSE(accepts({"core"}, "#include \"gcra.h\""));

@@ -5,6 +5,7 @@
 #include <date/date.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -70,6 +71,37 @@ std::optional<Nanos> fraction(std::string_view digits) noexcept {
   return Nanos{nanos};
 }
 
+struct CivilTime {
+  unsigned year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+  unsigned hour = 0;
+  unsigned minute = 0;
+  unsigned second = 0;
+  std::uint64_t nanos = 0;
+};
+
+CivilTime civil_time(WallTime time) noexcept {
+  const auto day = date::floor<date::days>(date::sys_time<Nanos>{time.time_since_epoch()});
+  const date::year_month_day ymd{day};
+  const date::hh_mm_ss<Nanos> clock{time.time_since_epoch() - day.time_since_epoch()};
+  return {.year = static_cast<unsigned>(static_cast<int>(ymd.year())),
+          .month = static_cast<unsigned>(ymd.month()),
+          .day = static_cast<unsigned>(ymd.day()),
+          .hour = static_cast<unsigned>(clock.hours().count()),
+          .minute = static_cast<unsigned>(clock.minutes().count()),
+          .second = static_cast<unsigned>(clock.seconds().count()),
+          .nanos = static_cast<std::uint64_t>(clock.subseconds().count())};
+}
+
+void write_clock(TextWriter& writer, const CivilTime& civil) noexcept {
+  writer.padded(civil.hour, 2);
+  writer.put(':');
+  writer.padded(civil.minute, 2);
+  writer.put(':');
+  writer.padded(civil.second, 2);
+}
+
 }  // namespace
 
 Parsed<WallTime> parse_rfc3339(std::string_view text) {
@@ -126,20 +158,43 @@ Parsed<WallTime> parse_rfc3339(std::string_view text) {
   return time;
 }
 
-std::string format_rfc3339(WallTime time) {
-  const auto day = date::floor<date::days>(date::sys_time<Nanos>{time.time_since_epoch()});
-  const date::year_month_day ymd{day};
-  const date::hh_mm_ss<Nanos> clock{time.time_since_epoch() - day.time_since_epoch()};
-  std::string text =
-      fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(ymd.year()),
-                  static_cast<unsigned>(ymd.month()), static_cast<unsigned>(ymd.day()),
-                  clock.hours().count(), clock.minutes().count(), clock.seconds().count());
-  if (clock.subseconds() != Nanos{0}) {
-    std::string digits = fmt::format("{:09}", clock.subseconds().count());
-    digits.erase(digits.find_last_not_of('0') + 1);
-    text += '.' + digits;
+void write_rfc3339(TextWriter& writer, WallTime time) noexcept {
+  const CivilTime civil = civil_time(time);
+  writer.padded(civil.year, 4);
+  writer.put('-');
+  writer.padded(civil.month, 2);
+  writer.put('-');
+  writer.padded(civil.day, 2);
+  writer.put('T');
+  write_clock(writer, civil);
+  if (civil.nanos != 0) {
+    unsigned digits = 9;
+    std::uint64_t fraction = civil.nanos;
+    for (; fraction % 10 == 0; fraction /= 10) --digits;
+    writer.put('.');
+    writer.padded(fraction, digits);
   }
-  return text + 'Z';
+  writer.put('Z');
+}
+
+std::string format_rfc3339(WallTime time) {
+  std::array<char, 40> room;
+  TextWriter writer{room};
+  write_rfc3339(writer, time);
+  return std::string{writer.text()};
+}
+
+void write_log_time(TextWriter& writer, WallTime time) noexcept {
+  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  const CivilTime civil = civil_time(time);
+  writer.padded(civil.day, 2);
+  writer.put('/');
+  writer.put(kMonths.substr(3 * (civil.month - 1), 3));
+  writer.put('/');
+  writer.padded(civil.year, 4);
+  writer.put(':');
+  write_clock(writer, civil);
+  writer.put(" +0000");
 }
 
 }  // namespace sluice

@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include "base/json_escape.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -95,21 +97,7 @@ std::size_t valid_utf8_prefix(std::string_view text) noexcept {
 
 std::string json_string(std::string_view text) {
   std::string json = "\"";
-  while (!text.empty()) {
-    const char c = text.front();
-    const std::size_t length = utf8_sequence(text);
-    if (length == 0) {
-      json += "\\ufffd";
-    } else if (c == '"' || c == '\\') {
-      json += '\\';
-      json += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      json += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    } else {
-      json += text.substr(0, length);
-    }
-    text.remove_prefix(std::max<std::size_t>(length, 1));
-  }
+  escape_json(text, [&json](std::string_view piece) { json += piece; });
   json += '"';
   return json;
 }

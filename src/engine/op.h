@@ -51,6 +51,7 @@ enum class Reason : std::uint8_t {
 struct LimitOutcome {
   const rules::Rule* rule = nullptr;
   const rules::RuleLimit* limit = nullptr;
+  std::uint64_t amount = 0;  // in force: a claim or an override may have changed what is written
   Decision decision;
   bool shadow = false;  // it only tells
 };
@@ -115,6 +116,7 @@ class Op {
   struct Asked {
     const Plan* plan = nullptr;
     const PlannedLimit* limit = nullptr;
+    std::uint64_t amount = 0;
     std::uint64_t key = 0;  // of the rule, before its limits are told apart
     Label label;            // of rules that block
   };

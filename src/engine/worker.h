@@ -121,6 +121,11 @@ class Worker {
   enum class Resolved : std::uint8_t { ready, missing, too_many };
   // How far a request came before the store was asked.
   enum class Prepared : std::uint8_t { to_be_asked, decided };
+  // A limit as it is for one client.
+  struct InForce {
+    store::LimitNumber number = 0;
+    std::uint64_t amount = 0;
+  };
 
   template <class Verify>
   [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, identity::Identity& client,
@@ -139,8 +144,8 @@ class Worker {
                              const rules::Matches& matches) noexcept;
   [[nodiscard]] Resolved resolve_rule(Op& op, const rules::Asked& asked,
                                       const rules::Matched& matched) noexcept;
-  [[nodiscard]] store::LimitNumber number_of(const Plan& plan, const PlannedLimit& limit,
-                                             const rules::Asked& asked, Now now) noexcept;
+  [[nodiscard]] InForce in_force(const Plan& plan, const PlannedLimit& limit,
+                                 const rules::Asked& asked, Now now) noexcept;
   [[nodiscard]] static Op::Label label_of(Op& op, const Plan& plan, const rules::Asked& asked,
                                           const rules::Matched& matched) noexcept;
 

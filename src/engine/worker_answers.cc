@@ -54,6 +54,7 @@ void Worker::record(Op& op, store::Store& by, bool keep_charges) noexcept {
     const store::Answer& answer = op.call_.answers[i];
     op.outcomes_[op.outcome_count_++] = {.rule = asked.plan->rule,
                                          .limit = asked.limit->written,
+                                         .amount = asked.amount,
                                          .decision = answer.decision,
                                          .shadow = false};
     const Op::Fate fate = op.call_.checks[i].probe ? Op::Fate::promised
@@ -184,6 +185,7 @@ void Worker::ask_shadows(Op& op, Now now) noexcept {
     if (!alone_.admitted) ++counters_.would_refuse;
     op.outcomes_[op.outcome_count_++] = {.rule = asked.plan->rule,
                                          .limit = asked.limit->written,
+                                         .amount = asked.amount,
                                          .decision = alone_.answers[0].decision,
                                          .shadow = true};
   }

@@ -95,11 +95,15 @@ Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
     std::size_t& count = shadow ? op.shadow_count_ : op.call_.count;
     if (count == Op::kMost) return Resolved::too_many;
     const bool in_flight = limit.written->limit.algorithm == Algorithm::concurrency;
-    (shadow ? op.shadows_ : op.asked_)[count] = {
-        .plan = &plan, .limit = &limit, .key = key.digest.low, .label = label};
+    const InForce holds = in_force(plan, limit, asked, op.asked_at_);
+    (shadow ? op.shadows_ : op.asked_)[count] = {.plan = &plan,
+                                                 .limit = &limit,
+                                                 .amount = holds.amount,
+                                                 .key = key.digest.low,
+                                                 .label = label};
     (shadow ? op.shadow_checks_ : op.call_.checks)[count] = {
         .key = {.low = key.digest.low ^ limit.salt, .high = 0},
-        .limit = number_of(plan, limit, asked, op.asked_at_),
+        .limit = holds.number,
         .cost = cost,
         .change = plan.change,
         .no_room = rule.no_room,
@@ -111,21 +115,26 @@ Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
   return Resolved::ready;
 }
 
-store::LimitNumber Worker::number_of(const Plan& plan, const PlannedLimit& limit,
-                                     const rules::Asked& asked, Now now) noexcept {
+Worker::InForce Worker::in_force(const Plan& plan, const PlannedLimit& limit,
+                                 const rules::Asked& asked, Now now) noexcept {
   const Snapshot& snapshot = *pin_->snapshot;
+  const InForce written{.number = limit.number, .amount = limit.written->limit.amount};
   const bool has_overrides = !snapshot.overrides().empty();
   if (!limit.written->from && !has_overrides) [[likely]]
-    return limit.number;
+    return written;
 
   const Override* const changed =
       has_overrides ? snapshot.override_for(*plan.rule, asked.client, now.wall()) : nullptr;
   if (!limit.written->from) {
-    return changed != nullptr ? snapshot.number(limit, *changed) : limit.number;
+    if (changed == nullptr) return written;
+    return {.number = snapshot.number(limit, *changed),
+            .amount = multiplied(limit.written->limit, changed->permille).amount};
   }
   std::uint64_t amount = amount_of(*limit.written, asked);
   if (changed != nullptr) amount = multiplied({.amount = amount}, changed->permille).amount;
-  return amounts_.number(limit, amount, now);
+  const store::LimitNumber number = amounts_.number(limit, amount, now);
+  // There may be no number left for another amount.
+  return number == limit.number ? written : InForce{.number = number, .amount = amount};
 }
 
 // ---- labels -----------------------------------------------------------------------------------

@@ -1,0 +1,306 @@
+#include "frontend/access_record.h"
+
+#include "base/characters.h"
+#include "base/rfc3339.h"
+#include "frontend/decision_word.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+namespace sluice::frontend {
+namespace {
+
+// More than that of one value is noise; a line that would hold it all might not be read again.
+constexpr std::size_t kTargetBytes = 4096;
+constexpr std::size_t kValueBytes = 512;
+// What `replay` takes for the duration of a request at most.
+constexpr Nanos kDurationMax = std::chrono::hours{24};
+
+std::uint64_t count_of(Nanos time) noexcept {
+  return static_cast<std::uint64_t>(std::clamp(time, Nanos{0}, kDurationMax).count());
+}
+
+// A target with its secrets hidden, for which there is always room: *** may be longer than what it
+// stands for, a target is then a little shorter.
+class ShownTarget {
+ public:
+  ShownTarget(const LogSecrets& secrets, std::string_view target) noexcept {
+    is_cut_ = target.size() > kTargetBytes;
+    secrets.write_target(writer_, target.substr(0, kTargetBytes));
+    is_cut_ |= writer_.is_full();
+  }
+  [[nodiscard]] std::string_view text() const noexcept { return writer_.text(); }
+  [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }
+
+ private:
+  std::array<char, kTargetBytes + kValueBytes> room_;
+  TextWriter writer_{room_};
+  bool is_cut_ = false;
+};
+
+// ---- JSON -------------------------------------------------------------------------------------
+
+class JsonLine {
+ public:
+  explicit JsonLine(TextWriter& line) noexcept : line_(line) {}
+
+  void text(std::string_view name, std::string_view value) noexcept {
+    if (value.empty()) return;
+    begin(name);
+    line_.json(shortened(value));
+  }
+  void number(std::string_view name, std::uint64_t value) noexcept {
+    begin(name);
+    line_.number(value);
+  }
+  void number_if(std::string_view name, std::uint64_t value) noexcept {
+    if (value > 0) number(name, value);
+  }
+  void begin(std::string_view name) noexcept {
+    line_.put(is_first_ ? '{' : ',');
+    is_first_ = false;
+    line_.json(name);
+    line_.put(':');
+  }
+  std::string_view shortened(std::string_view value) noexcept {
+    is_cut_ |= value.size() > kValueBytes;
+    return value.substr(0, kValueBytes);
+  }
+  [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }
+
+ private:
+  TextWriter& line_;
+  bool is_first_ = true;
+  bool is_cut_ = false;
+};
+
+void put_client(JsonLine& json, const AccessRecord& record) noexcept {
+  json.text("user", record.user);
+  json.text("api_key", record.api_key);
+  json.text("tenant", record.tenant);
+  json.text("tier", record.tier);
+  json.text("country", record.country);
+  json.number_if("asn", record.asn);
+}
+
+void put_decision(JsonLine& json, const engine::Op& op) noexcept {
+  json.text("decision", to_string(decision_word(op)));
+  json.text("reason", engine::to_string(op.reason));
+  if (op.rule != nullptr) {
+    json.text("rule", op.rule->name);
+    json.number("limit", op.decision.limit);
+    json.number("remaining", op.decision.remaining);
+  }
+  json.number_if("delay_ns", count_of(op.decision.delay));
+}
+
+void put_upstream(JsonLine& json, const UpstreamRecord& upstream) noexcept {
+  if (upstream.name.empty()) return;
+  json.text("upstream", upstream.name);
+  json.text("upstream_address", upstream.address);
+  json.number_if("upstream_status", upstream.status);
+  json.number_if("upstream_connect_ns", count_of(upstream.connect));
+  json.number_if("upstream_first_byte_ns", count_of(upstream.first_byte));
+}
+
+// ---- text -------------------------------------------------------------------------------------
+
+bool needs_escape(char c) noexcept { return c <= 0x1f || c >= 0x7f; }
+
+void put_hex(TextWriter& line, char c) noexcept {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  const auto byte = static_cast<unsigned char>(c);
+  const std::array<char, 4> code{'\\', 'x', kHex[byte >> 4U], kHex[byte & 15U]};
+  line.put(std::string_view{code.data(), code.size()});
+}
+
+// Between quotes, the way nginx does it; a quote and a backslash get a backslash.
+void put_quotable(TextWriter& line, std::string_view value) noexcept {
+  for (const char c : value) {
+    if (needs_escape(c)) {
+      put_hex(line, c);
+      continue;
+    }
+    if (c == '"' || c == '\\') line.put('\\');
+    line.put(c);
+  }
+}
+
+void put_quoted(TextWriter& line, std::string_view value) noexcept {
+  line.put('"');
+  put_quotable(line, value.empty() ? "-" : value.substr(0, kValueBytes));
+  line.put('"');
+}
+
+// A word: whatever could end it is escaped.
+void put_word(TextWriter& line, std::string_view value) noexcept {
+  if (value.empty()) return line.put('-');
+  for (const char c : value.substr(0, kValueBytes)) {
+    if (needs_escape(c) || c == ' ' || c == '"' || c == '\\') {
+      put_hex(line, c);
+    } else {
+      line.put(c);
+    }
+  }
+}
+
+void put_pair(TextWriter& line, std::string_view name, std::string_view value) noexcept {
+  if (value.empty()) return;
+  line.put(' ');
+  line.put(name);
+  line.put('=');
+  put_word(line, value);
+}
+
+// 12.345ms
+void put_milliseconds(TextWriter& line, Nanos time) noexcept {
+  const std::uint64_t micros = count_of(time) / 1000;
+  line.number(micros / 1000);
+  line.put('.');
+  line.padded(micros % 1000, 3);
+  line.put("ms");
+}
+
+void put_request(TextWriter& line, const AccessRecord& record, std::string_view target) noexcept {
+  if (record.method.empty()) return line.put(" \"-\" ");
+  line.put(" \"");
+  put_quotable(line, record.method.substr(0, kValueBytes));
+  line.put(' ');
+  put_quotable(line, target);
+  line.put(' ');
+  put_quotable(line, record.protocol);
+  line.put("\" ");
+}
+
+std::string_view header_of(const AccessRecord& record, std::string_view lower_name) noexcept {
+  for (const HeaderView& header : record.headers) {
+    if (equals_ignoring_case(header.name, lower_name)) return header.value;
+  }
+  return {};
+}
+
+void put_decision(TextWriter& line, const engine::Op& op) noexcept {
+  line.put(' ');
+  line.put(to_string(decision_word(op)));
+  if (op.rule == nullptr) {
+    put_pair(line, "reason", engine::to_string(op.reason));
+    return;
+  }
+  put_pair(line, "rule", op.rule->name);
+  put_pair(line, "reason", engine::to_string(op.reason));
+  line.put(" left=");
+  line.number(op.decision.remaining);
+  line.put('/');
+  line.number(op.decision.limit);
+}
+
+}  // namespace
+
+bool is_refusal(const AccessRecord& record) noexcept {
+  if (record.op != nullptr) return record.op->action != engine::Action::pass;
+  return record.status >= 400 && record.status < 500;
+}
+
+AccessFormat::AccessFormat(Options options)
+    : form_(options.form),
+      headers_(std::move(options.headers)),
+      secrets_(std::move(options.secrets)) {
+  for (std::string& name : headers_) std::ranges::transform(name, name.begin(), lower);
+  std::ranges::sort(headers_);
+  headers_.erase(std::ranges::unique(headers_).begin(), headers_.end());
+}
+
+std::string_view AccessFormat::write(std::span<char> room, const AccessRecord& record,
+                                     std::uint64_t suppressed) const noexcept {
+  TextWriter line{room.first(std::min(room.size(), kLogLineBytesMax))};
+  if (form_ == LogForm::json) {
+    write_json(line, record, suppressed);
+  } else {
+    write_text(line, record, suppressed);
+  }
+  line.put('\n');
+  return line.is_full() ? std::string_view{} : line.text();
+}
+
+// Each name once, with the first value that was sent under it: who reads a name twice may take
+// either.
+void AccessFormat::write_headers(TextWriter& line,
+                                 std::span<const HeaderView> headers) const noexcept {
+  bool is_first = true;
+  for (const std::string& name : headers_) {
+    const auto sent = std::ranges::find_if(
+        headers, [&](const HeaderView& header) { return equals_ignoring_case(header.name, name); });
+    if (sent == headers.end()) continue;
+    line.put(is_first ? ",\"headers\":{" : ",");
+    is_first = false;
+    line.json(name);
+    line.put(':');
+    line.json(secrets_.is_secret_header(name) ? kHidden : sent->value.substr(0, kValueBytes));
+  }
+  if (!is_first) line.put('}');
+}
+
+void AccessFormat::write_json(TextWriter& line, const AccessRecord& record,
+                              std::uint64_t suppressed) const noexcept {
+  const ShownTarget target{secrets_, record.target};
+  JsonLine json{line};
+  json.begin("time");
+  line.put('"');
+  write_rfc3339(line, record.at);
+  line.put('"');
+  json.begin("ip");
+  line.put('"');
+  line.address(record.ip);
+  line.put('"');
+  json.text("method", record.method);
+  json.text("host", record.host);
+  json.begin("target");
+  line.json(target.text());
+  json.text("protocol", record.protocol);
+  json.number("status", record.status);
+  json.number("duration_ns", count_of(record.duration));
+  put_client(json, record);
+  write_headers(line, record.headers);
+  json.text("request_id", record.request_id);
+  json.number("bytes_in", record.bytes_in);
+  json.number("bytes_out", record.bytes_out);
+  if (record.op != nullptr) put_decision(json, *record.op);
+  put_upstream(json, record.upstream);
+  json.number_if("suppressed", suppressed);
+  // Nobody shall take a part for the whole.
+  if (target.is_cut() || json.is_cut()) line.put(",\"cut\":true");
+  line.put('}');
+}
+
+void AccessFormat::write_text(TextWriter& line, const AccessRecord& record,
+                              std::uint64_t suppressed) const noexcept {
+  line.address(record.ip);
+  line.put(" - ");
+  put_word(line, record.user);
+  line.put(" [");
+  write_log_time(line, record.at);
+  line.put(']');
+  put_request(line, record, ShownTarget{secrets_, record.target}.text());
+  line.number(record.status);
+  line.put(' ');
+  line.number(record.bytes_out);
+  line.put(' ');
+  const ShownTarget referer{secrets_, header_of(record, "referer")};
+  put_quoted(line, referer.text());
+  line.put(' ');
+  put_quoted(line, header_of(record, "user-agent"));
+  line.put(' ');
+  put_milliseconds(line, record.duration);
+  if (record.op != nullptr) put_decision(line, *record.op);
+  put_pair(line, "upstream", record.upstream.name);
+  put_pair(line, "at", record.upstream.address);
+  put_pair(line, "host", record.host);
+  put_pair(line, "id", record.request_id);
+  if (suppressed > 0) {
+    line.put(" suppressed=");
+    line.number(suppressed);
+  }
+}
+
+}  // namespace sluice::frontend

@@ -1,0 +1,95 @@
+// One request in one line of an access log.
+//
+//   json   an object with what `sluice replay --rules` reads, under the names that it reads, and
+//          more: how the request was decided, by which rule, who answered it, how long that took.
+//   text   nginx's combined format, which is read by the same command and by many others, with the
+//          decision behind it.
+//
+// Whatever clients send, a line stays a line: what could end it or pretend to be another field is
+// escaped. Secrets are hidden. Nothing is allocated.
+#pragma once
+
+#include "engine/op.h"
+#include "frontend/log_secrets.h"
+#include <sluice/address.h>
+#include <sluice/request.h>
+#include <sluice/time.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::frontend {
+
+// Where a request was passed on to.
+struct UpstreamRecord {
+  std::string_view name;     // of the group, empty: nowhere
+  std::string_view address;  // of the server
+  std::uint16_t status = 0;  // 0: it gave no answer
+  Nanos connect{0};
+  Nanos first_byte{0};
+};
+
+// Views into what the front end holds at the end of a request.
+struct AccessRecord {
+  WallTime at;              // when the request came
+  Nanos duration{0};        // until the last byte of the answer
+  IpAddress ip;             // of the client, behind trusted proxies
+  std::string_view method;  // empty: what came was no request
+  std::string_view host;
+  std::string_view target;
+  std::string_view protocol = "HTTP/1.1";
+  std::span<const HeaderView> headers;  // of the request; those that were asked for are written
+  std::string_view user;
+  std::string_view api_key;  // its public name
+  std::string_view tenant;
+  std::string_view tier;
+  std::string_view country;
+  std::uint32_t asn = 0;
+  std::string_view request_id;
+  std::uint16_t status = 0;  // 0: it was closed without an answer
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  UpstreamRecord upstream;
+  const engine::Op* op = nullptr;  // decided and not settled; null: it never came to that
+};
+
+// Whether the gateway itself said no.
+[[nodiscard]] bool is_refusal(const AccessRecord& record) noexcept;
+
+enum class LogForm : std::uint8_t { text, json };
+
+// Immutable, so workers share it.
+class AccessFormat {
+ public:
+  struct Options {
+    LogForm form = LogForm::text;
+    std::vector<std::string> headers;  // of requests, to be written in JSON
+    LogSecrets secrets;
+  };
+  explicit AccessFormat(Options options);
+
+  // The line with its end; empty if there is no room for it. `suppressed` is how many lines like it
+  // were left out before.
+  [[nodiscard]] std::string_view write(std::span<char> room, const AccessRecord& record,
+                                       std::uint64_t suppressed = 0) const noexcept;
+
+ private:
+  void write_json(TextWriter& line, const AccessRecord& record,
+                  std::uint64_t suppressed) const noexcept;
+  void write_text(TextWriter& line, const AccessRecord& record,
+                  std::uint64_t suppressed) const noexcept;
+  void write_headers(TextWriter& line, std::span<const HeaderView> headers) const noexcept;
+
+  LogForm form_;
+  std::vector<std::string> headers_;  // in lower case, each once
+  LogSecrets secrets_;
+};
+
+// No line is longer: `sluice replay` would refuse to read it.
+inline constexpr std::size_t kLogLineBytesMax = 32U << 10U;
+
+}  // namespace sluice::frontend

@@ -1,0 +1,89 @@
+#include "frontend/decision_counters.h"
+
+#include "frontend/server_metrics.h"
+
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+namespace sluice::frontend {
+namespace {
+
+using engine::Op;
+using engine::Reason;
+using metrics::Shard;
+
+constexpr std::array kReasons{
+    Reason::allowed,       Reason::unmatched,       Reason::limited,      Reason::never,
+    Reason::queue_full,    Reason::blocked,         Reason::allow_listed, Reason::deny_listed,
+    Reason::missing_value, Reason::unauthenticated, Reason::no_rule,      Reason::too_many_rules,
+    Reason::bad_target,    Reason::store_failed,
+};
+
+std::array<metrics::Counter, kDecisionWords> words_of(metrics::Registry& registry,
+                                                      std::string_view domain,
+                                                      std::string_view policy) {
+  std::array<metrics::Counter, kDecisionWords> words;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] =
+        registry.counter(kDecisions, {domain, policy, to_string(static_cast<DecisionWord>(i))});
+  }
+  return words;
+}
+
+DecisionWord word_of(bool allowed, bool shadow) noexcept {
+  if (allowed) return DecisionWord::allow;
+  return shadow ? DecisionWord::shadow_deny : DecisionWord::deny;
+}
+
+}  // namespace
+
+DecisionCounters::DecisionCounters(metrics::Registry& registry,
+                                   std::shared_ptr<const rules::RuleSet> rules)
+    : rules_(std::move(rules)),
+      by_none_(words_of(registry, "", "")),
+      by_others_(words_of(registry, metrics::kOther, metrics::kOther)) {
+  for (const rules::Rule& rule : rules_->rules()) {
+    by_rule_.push_back(words_of(registry, rule.domain, rule.name));
+  }
+  for (const Reason reason : kReasons) {
+    refusals_.push_back(registry.counter(kRefusals, {engine::to_string(reason)}));
+  }
+}
+
+const DecisionCounters::Words& DecisionCounters::of(const rules::Rule* rule) const noexcept {
+  if (rule == nullptr) return by_none_;
+  const std::span<const rules::Rule> rules = rules_->rules();
+  // An op may have been decided by rules that were replaced since. The order of unrelated pointers
+  // is the business of std::less.
+  const std::less<> before;
+  if (before(rule, rules.data()) || !before(rule, rules.data() + rules.size())) return by_others_;
+  return by_rule_[static_cast<std::size_t>(rule - rules.data())];
+}
+
+void DecisionCounters::add(Shard shard, const rules::Rule* rule, DecisionWord word) const noexcept {
+  of(rule)[static_cast<std::size_t>(word)].add(shard);
+}
+
+void DecisionCounters::count(Shard shard, const Op& op) const noexcept {
+  if (op.action != engine::Action::pass) {
+    refusals_[static_cast<std::size_t>(op.reason)].add(shard);
+  }
+  // Without limits that were asked, the decision itself is all there is.
+  if (op.limits().empty() || op.reason == Reason::store_failed) {
+    return add(shard, op.rule, decision_word(op));
+  }
+  // The limits of a rule stand beside one another, and it allows what all of them allow.
+  for (std::size_t i = 0; i < op.limits().size();) {
+    const engine::LimitOutcome& first = op.limits()[i];
+    bool allowed = true;
+    for (; i < op.limits().size() && op.limits()[i].rule == first.rule; ++i) {
+      allowed &= op.limits()[i].decision.allowed();
+    }
+    // A full queue refuses what its limit would have held.
+    if (op.reason == Reason::queue_full && first.rule == op.rule) allowed = false;
+    add(shard, first.rule, word_of(allowed, first.shadow));
+  }
+}
+
+}  // namespace sluice::frontend

@@ -1,0 +1,96 @@
+#include "frontend/decision_counters.h"
+
+#include "frontend/frontend_fixture.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sluice::frontend {
+namespace {
+
+using engine::limit;
+using engine::rule;
+
+class DecisionCountersTest : public fixture::FrontendFixture {
+ protected:
+  void use(std::vector<rules::Rule> all, rules::Unmatched unmatched = rules::Unmatched::allow) {
+    auto made =
+        engine::Snapshot::make({.rules = std::move(all), .unmatched = unmatched}, *local_, now_);
+    ASSERT_TRUE(made);
+    worker_->use(*made);
+    counters_ = std::make_unique<DecisionCounters>(registry_, (*made)->shared_rules());
+  }
+  double value(std::string_view name, const std::vector<std::string>& values) const {
+    for (const metrics::FamilyReading& family : registry_.read()) {
+      if (family.name != name) continue;
+      for (const metrics::SeriesReading& series : family.series) {
+        if (series.values == values) return series.value;
+      }
+    }
+    return -1;
+  }
+  double said(const std::string& policy, const std::string& word) const {
+    return value("sluice_decisions_total", {policy.empty() ? "" : "default", policy, word});
+  }
+  double refused(const std::string& reason) const {
+    return value("sluice_refusals_total", {reason});
+  }
+
+  metrics::Registry registry_{2};
+  std::unique_ptr<DecisionCounters> counters_;
+};
+
+// A rule is counted by what it said itself, shadows included.
+TEST_F(DecisionCountersTest, CountWhatEveryRuleSaid) {
+  rules::Rule shadow = rule("shadow", {limit("1/1h")});
+  shadow.over.kind = rules::Over::Kind::shadow;
+  use({rule("two-limits", {limit("3/1h"), limit("100/1d")}), rule("wide", {limit("100/1h")}),
+       shadow});
+  for (std::size_t i = 0; i < 4; ++i) counters_->count(i % 2, decided());
+  EXPECT_EQ(said("two-limits", "allow"), 3) << "a rule is one, however many limits it has";
+  EXPECT_EQ(said("two-limits", "deny"), 1);
+  EXPECT_EQ(said("wide", "allow"), 4);
+  EXPECT_EQ(said("shadow", "allow"), 1);
+  EXPECT_EQ(said("shadow", "shadow_deny"), 2) << "not asked about what is refused";
+  EXPECT_EQ(refused("limited"), 1);
+  EXPECT_EQ(refused("allowed"), 0);
+}
+
+TEST_F(DecisionCountersTest, CountWhatNoRuleConcerns) {
+  use({});
+  counters_->count(0, decided());
+  EXPECT_EQ(said("", "allow"), 1);
+  use({}, rules::Unmatched::reject);
+  counters_->count(0, decided());
+  EXPECT_EQ(said("", "deny"), 1);
+  EXPECT_EQ(refused("no_rule"), 1);
+}
+
+TEST_F(DecisionCountersTest, CountBlocksForTheirRule) {
+  rules::Rule blocking = rule("login", {limit("1/1h")});
+  blocking.block = rules::Block{.lasts = std::chrono::minutes{15}, .after = 1};
+  use({blocking});
+  for (int i = 0; i < 3; ++i) counters_->count(0, decided());
+  EXPECT_EQ(said("login", "allow"), 1);
+  EXPECT_EQ(said("login", "deny"), 2);
+  EXPECT_EQ(refused("blocked"), 1);
+}
+
+// A rule that keeps its name keeps its counts; a request of old rules is not mistaken for another.
+TEST_F(DecisionCountersTest, GoOnAfterAReload) {
+  use({rule("api", {limit("10/1h")})});
+  counters_->count(0, decided());
+  const std::unique_ptr<DecisionCounters> old = std::move(counters_);
+  settle();
+  use({rule("new", {limit("10/1h")}), rule("api", {limit("20/1h")})});
+  counters_->count(0, decided());
+  EXPECT_EQ(said("api", "allow"), 2);
+  old->count(0, op_);
+  EXPECT_EQ(value("sluice_decisions_total", {"_other", "_other", "allow"}), 2);
+}
+
+}  // namespace
+}  // namespace sluice::frontend

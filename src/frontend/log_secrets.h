@@ -1,0 +1,40 @@
+// Keeps secrets out of logs: values of query fields and headers that are known to hold some. Pure
+// once made; immutable, so workers share it.
+//
+// Names are compared after decoding and without regard to case, since servers do so, too:
+// `Api%5Fkey` is api_key. What cannot be known is a secret in a path.
+#pragma once
+
+#include "base/text_writer.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::frontend {
+
+inline constexpr std::string_view kHidden = "***";
+
+// Fields that hold credentials more often than not.
+[[nodiscard]] std::vector<std::string> usual_secret_fields();
+[[nodiscard]] std::vector<std::string> usual_secret_headers();
+
+class LogSecrets {
+ public:
+  LogSecrets() : LogSecrets(usual_secret_fields(), usual_secret_headers()) {}
+  LogSecrets(std::vector<std::string> query_fields, std::vector<std::string> headers);
+
+  // A target or a whole URL, with hidden values, and without a user and a password before the host.
+  void write_target(TextWriter& writer, std::string_view target) const noexcept;
+
+  [[nodiscard]] bool is_secret_header(std::string_view name) const noexcept;
+
+ private:
+  [[nodiscard]] bool is_secret_field(std::string_view encoded_name) const noexcept;
+  void write_query(TextWriter& writer, std::string_view query) const noexcept;
+
+  std::vector<std::string> fields_;   // in lower case
+  std::vector<std::string> headers_;  // in lower case
+};
+
+}  // namespace sluice::frontend

@@ -1,0 +1,38 @@
+#include "frontend/server_metrics.h"
+
+#include <array>
+
+namespace sluice::frontend {
+
+std::span<const Metric* const> server_metrics() noexcept {
+  static constexpr std::array kAll{&kDecisions,
+                                   &kRefusals,
+                                   &kDecisionDuration,
+                                   &kHeld,
+                                   &kRequests,
+                                   &kRequestDuration,
+                                   &kInFlight,
+                                   &kConnections,
+                                   &kReceived,
+                                   &kSent,
+                                   &kLogLines,
+                                   &kUpstreamRequests,
+                                   &kUpstreamDuration,
+                                   &kUpstreamRetries,
+                                   &kUpstreamConnections,
+                                   &kUpstreamHealthy,
+                                   &kStoreOperations,
+                                   &kStoreDuration,
+                                   &kKeys,
+                                   &kEvictions,
+                                   &kBlocks,
+                                   &kReloads,
+                                   &kLastReload};
+  return kAll;
+}
+
+void declare_server_metrics(metrics::Registry& registry) {
+  for (const Metric* metric : server_metrics()) registry.declare(*metric);
+}
+
+}  // namespace sluice::frontend
