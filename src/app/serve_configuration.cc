@@ -69,6 +69,35 @@ class ServeReader {
     if (const Node* node = reader.find("tls")) serve.tls = tls(*node);
   }
 
+  void access_log(const Node& map, AccessLogConfig& log) const {
+    const Reader reader{map, access_log_section(), checked_};
+    const std::string_view file = reader.text("file", "-");
+    log.file = file == "-" ? "-" : path(file);
+    log.json = reader.text("format", "text") == "json";
+    take(reader, "refusals_per_second", log.refusals_per_second);
+  }
+
+  // Null, with what is wrong reported, where the headers contradict one another.
+  [[nodiscard]] std::shared_ptr<const frontend::Answers> answers(const Node* gateway) const {
+    frontend::RateHeaderOptions options;
+    const Node* headers = nullptr;
+    if (gateway != nullptr) headers = Reader{*gateway, gateway_section(), checked_}.find("headers");
+    if (headers != nullptr) {
+      options.families.clear();
+      for (const Node* one : config::items_of(*headers, checked_)) {
+        if (const auto family = frontend::family_named(one->text)) {
+          options.families.push_back(*family);
+        }
+      }
+    }
+    Parsed<frontend::RateHeaders> made = frontend::RateHeaders::create(options);
+    if (!made) {
+      diagnostics_.error(*headers, made.error());
+      return nullptr;
+    }
+    return std::make_shared<const frontend::Answers>(*std::move(made));
+  }
+
  private:
   [[nodiscard]] std::string path(std::string_view written) const {
     return written.empty() ? std::string{}
@@ -168,6 +197,8 @@ ServeConfig read_serve(const Node& root, const Checked& checked, const std::stri
   if (const Node* node = top.find("upstreams")) reader.upstreams(*node, serve.gateway);
   for (const Node* node : top.list("routes")) reader.route(*node, serve.gateway);
   if (const Node* node = top.find("gateway")) reader.gateway(*node, serve);
+  if (const Node* node = top.find("access_log")) reader.access_log(*node, serve.access_log);
+  serve.gateway.answers = reader.answers(top.find("gateway"));
   if (!serve.listen.gateway.empty() && serve.gateway.routes.empty() && !top.has("routes")) {
     diagnostics.error(*top.find("listen"), "the gateway has no routes",
                       "write where requests go: upstreams and routes");

@@ -23,11 +23,18 @@ struct TlsConfig {
   net::TlsServerOptions options;
 };
 
+struct AccessLogConfig {
+  std::string file;  // "-": standard output; empty: none
+  bool json = false;
+  std::uint32_t refusals_per_second = 100;  // of each worker
+};
+
 struct ServeConfig {
   ListenConfig listen;
   std::uint32_t workers = 0;  // 0: one for each processor
   gateway::GatewayOptions gateway;
   std::optional<TlsConfig> tls;  // of the gateway's listeners
+  AccessLogConfig access_log;
 };
 
 // Of a document that was checked against configuration_shape(); everything else that is wrong is

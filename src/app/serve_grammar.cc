@@ -194,36 +194,67 @@ const Section& gateway_section() {
   static const Section kSection{
       .name = "gateway",
       .meaning = "How the gateway treats connections and requests.",
-      .keys = {{.name = "tls", .shape = map_of(tls_section), .meaning = "TLS to clients."},
-               {.name = "body_max",
-                .shape = text(kMemoryFormat),
-                .meaning = "The largest body that is passed on; larger ones are answered 413. By "
-                           "default any.",
-                .examples = {"10MiB"}},
-               {.name = "head_within",
-                .shape = text(rules::kDurationFormat),
-                .meaning = "The longest time for a request's head, from its first byte on.",
-                .fallback = "10s"},
-               {.name = "idle_for",
-                .shape = text(rules::kDurationFormat),
-                .meaning = "How long a connection may wait for its next request.",
-                .fallback = "60s"},
-               {.name = "body_rate",
-                .shape = number(0, 1'000'000'000),
-                .meaning = "Bytes per second that a body has to bring at least.",
-                .fallback = "200"},
-               {.name = "connections",
+      .keys = {
+          {.name = "tls", .shape = map_of(tls_section), .meaning = "TLS to clients."},
+          {.name = "body_max",
+           .shape = text(kMemoryFormat),
+           .meaning = "The largest body that is passed on; larger ones are answered 413. By "
+                      "default any.",
+           .examples = {"10MiB"}},
+          {.name = "head_within",
+           .shape = text(rules::kDurationFormat),
+           .meaning = "The longest time for a request's head, from its first byte on.",
+           .fallback = "10s"},
+          {.name = "idle_for",
+           .shape = text(rules::kDurationFormat),
+           .meaning = "How long a connection may wait for its next request.",
+           .fallback = "60s"},
+          {.name = "body_rate",
+           .shape = number(0, 1'000'000'000),
+           .meaning = "Bytes per second that a body has to bring at least.",
+           .fallback = "200"},
+          {.name = "connections",
+           .shape = number(1, 1'000'000),
+           .meaning = "The most connections of each worker.",
+           .fallback = "50000"},
+          {.name = "connections_per_address",
+           .shape = number(1, 1'000'000),
+           .meaning = "The most connections of one address to each worker. By default any "
+                      "number."},
+          {.name = "headers",
+           .shape = word({"none"}) |
+                    list_of(word({"ietf-11", "ietf-next", "ietf-07", "triplet", "x-ratelimit-delta",
+                                  "x-ratelimit-epoch", "x-rate-limit-epoch"})),
+           .meaning = "Which headers tell clients where they stand; see "
+                      "[headers.md](headers.md).",
+           .fallback = "[ietf-11]",
+           .examples = {"[ietf-11, x-rate-limit-epoch]"}},
+          {.name = "trust_request_ids",
+           .shape = flag(),
+           .meaning = "Whether an `X-Request-Id` of the client is passed on.",
+           .fallback = "false"}}};
+  return kSection;
+}
+
+const Section& access_log_section() {
+  static const Section kSection{
+      .name = "access_log",
+      .meaning = "One line for each request. Secrets are hidden.",
+      .keys = {{.name = "file",
+                .shape = text(),
+                .meaning = "Where lines are appended; `-` is standard output.",
+                .fallback = "-",
+                .examples = {"/var/log/sluice/access.log"}},
+               {.name = "format",
+                .shape = word({"text", "json"}),
+                .meaning = "`text` is nginx's combined format and the decision; `json` says more. "
+                           "`sluice replay --rules` reads both.",
+                .fallback = "text"},
+               {.name = "refusals_per_second",
                 .shape = number(1, 1'000'000),
-                .meaning = "The most connections of each worker.",
-                .fallback = "50000"},
-               {.name = "connections_per_address",
-                .shape = number(1, 1'000'000),
-                .meaning = "The most connections of one address to each worker. By default any "
-                           "number."},
-               {.name = "trust_request_ids",
-                .shape = flag(),
-                .meaning = "Whether an `X-Request-Id` of the client is passed on.",
-                .fallback = "false"}}};
+                .meaning = "Of refusals, each worker writes at most so many; the next one says how "
+                           "many were left out.",
+                .fallback = "100"}}};
   return kSection;
 }
 
@@ -241,7 +272,10 @@ std::vector<Key> serve_keys() {
            .meaning = "Which requests go where."},
           {.name = "gateway",
            .shape = map_of(gateway_section),
-           .meaning = "How the gateway treats connections and requests."}};
+           .meaning = "How the gateway treats connections and requests."},
+          {.name = "access_log",
+           .shape = map_of(access_log_section),
+           .meaning = "One line for each request; without it there is no such log."}};
 }
 
 }  // namespace sluice::app

@@ -12,6 +12,7 @@ namespace sluice::app {
 [[nodiscard]] const config::Section& upstream_tls_section();
 [[nodiscard]] const config::Section& route_section();
 [[nodiscard]] const config::Section& gateway_section();
+[[nodiscard]] const config::Section& access_log_section();
 [[nodiscard]] const config::Section& tls_section();
 [[nodiscard]] const config::Section& certificate_section();
 

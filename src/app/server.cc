@@ -1,6 +1,7 @@
 #include "app/server.h"
 
 #include "base/read_file.h"
+#include "frontend/access_log.h"
 #include "frontend/gateway/gateway.h"
 #include "net/acceptor.h"
 #include "net/inherited.h"
@@ -8,9 +9,14 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
+#include <fcntl.h>
 #include <filesystem>
+#include <optional>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 namespace sluice::app {
@@ -26,9 +32,37 @@ void report(Diagnostic& diagnostic, config::Diagnostics& diagnostics) {
   diagnostics.add(std::move(mistake));
 }
 
-class Counting final : public gateway::Observer {
+// Writes lines of the access log when there are some, once per turn of the loop.
+class Logging final : public gateway::Observer {
  public:
-  void ended(const gateway::RequestRecord& /*record*/) noexcept override {}
+  explicit Logging(const AccessLogConfig& config) : is_on_(!config.file.empty()) {
+    if (!is_on_) return;
+    file_ = config.file == "-"
+                ? FileDescriptor{::dup(STDOUT_FILENO)}
+                : FileDescriptor{
+                      ::open(config.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640)};
+    log_.emplace(std::make_shared<const frontend::AccessFormat>(frontend::AccessFormat::Options{
+                     .form = config.json ? frontend::LogForm::json : frontend::LogForm::text,
+                     .headers = {},
+                     .secrets = {}}),
+                 frontend::AccessLog::Options{.refusals_per_second = config.refusals_per_second});
+  }
+  [[nodiscard]] bool works() const noexcept { return !is_on_ || static_cast<bool>(file_); }
+
+  void ended(const frontend::AccessRecord& record, Now now) noexcept override {
+    if (log_) log_->log(record, now.mono);
+  }
+  void flush() noexcept {
+    if (!log_ || log_->empty()) return;
+    // A log that cannot be written must not stop the service.
+    const std::string_view lines = log_->flush();
+    (void)!::write(file_.get(), lines.data(), lines.size());
+  }
+
+ private:
+  bool is_on_;
+  FileDescriptor file_;
+  std::optional<frontend::AccessLog> log_;
 };
 
 }  // namespace
@@ -41,12 +75,23 @@ class Server::Worker {
          unsigned workers, const ServeConfig& serve, std::shared_ptr<const net::TlsServer> tls)
       : loop_(std::move(loop)),
         room_(room, workers),
+        observer_(serve.access_log),
         gateway_(
             {.loop = *loop_, .resolver = resolver, .worker = room_.worker(), .observer = observer_},
             std::make_shared<const gateway::GatewayOptions>(serve.gateway)) {
     gateway_.use_tls(std::move(tls));
     loop_->set_turn_hook(net::Callback<Now>::to<&Worker::on_turn>(*this));
   }
+
+  ~Worker() {
+    loop_->stop();
+    if (thread_.joinable()) thread_.join();
+    observer_.flush();
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  [[nodiscard]] bool can_log() const noexcept { return observer_.works(); }
 
   [[nodiscard]] Result<void> listen(net::Listener listener) {
     listeners_.push_back(std::make_unique<net::Listener>(std::move(listener)));
@@ -82,12 +127,13 @@ class Server::Worker {
  private:
   void on_turn(Now /*now*/) {
     room_.refresh();
+    observer_.flush();
     connections_.store(gateway_.connections(), std::memory_order_relaxed);
   }
 
   std::unique_ptr<net::EventLoop> loop_;
   RoomWorker room_;
-  Counting observer_;
+  Logging observer_;
   gateway::Gateway gateway_;
   std::vector<std::unique_ptr<net::Listener>> listeners_;
   std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
@@ -164,6 +210,13 @@ bool Server::open_workers(const ServeConfig& serve, config::Diagnostics& diagnos
       return false;
     }
     auto worker = std::make_unique<Worker>(*std::move(loop), *resolver_, *room_, count, serve, tls);
+    if (!worker->can_log()) {
+      Diagnostic cannot{.message = fmt::format("cannot write the access log {}: {}",
+                                               serve.access_log.file, std::strerror(errno)),
+                        .remedy = "name a file in a folder that exists and may be written"};
+      report(cannot, diagnostics);
+      return false;
+    }
     for (net::Endpoint& endpoint : listening_) {
       // One that the service manager has opened serves one worker; the others open their own.
       auto listener = net::listen_on(

@@ -216,26 +216,7 @@ Connection::Step Connection::end_exchange() {
 void Connection::give_back_exchange() {
   Exchange& exchange = *exchange_;
   if (exchange.upstream != nullptr) release_upstream(false);
-  const bool was_request = in_.floor > 0 || exchange.status != 0;
-  if (was_request) {
-    const net::RequestHead& request = head();
-    const bool parsed = in_.floor > 0;
-    gateway_.observer_.ended({.began = exchange.began,
-                              .ended = now(),
-                              .client = peer_.address,
-                              .method = parsed ? request.method : std::string_view{},
-                              .host = parsed ? request.host : std::string_view{},
-                              .target = parsed ? request.path_and_query : std::string_view{},
-                              .status = exchange.status,
-                              .op = exchange.decided ? &exchange.op : nullptr,
-                              .upstream = {},
-                              .bytes_received = exchange.upload.bytes(),
-                              .bytes_sent = exchange.download.bytes() + exchange.answer_bytes,
-                              .upstream_time = exchange.upstream_time,
-                              .request_id = {exchange.request_id.data(), exchange.request_id_bytes},
-                              .fault = exchange.fault,
-                              .headers = parsed ? request.headers : std::span<const HeaderView>{}});
-  }
+  if (in_.floor > 0 || exchange.status != 0) tell_observer();
   if (exchange.decided) {
     // Held or waiting: nothing was passed on.
     if (phase_ == Phase::held || phase_ == Phase::waiting) {
@@ -246,6 +227,53 @@ void Connection::give_back_exchange() {
     exchange.decided = false;
   }
   gateway_.give_back(std::move(exchange_));
+}
+
+void Connection::tell_observer() {
+  Exchange& exchange = *exchange_;
+  frontend::AccessRecord record{
+      .at = exchange.began.wall(),
+      .duration = now().mono - exchange.began.mono,
+      .ip = peer_.address,
+      .method = {},
+      .host = {},
+      .target = {},
+      .headers = {},
+      .user = {},
+      .api_key = {},
+      .tenant = {},
+      .tier = {},
+      .country = {},
+      .request_id = {exchange.request_id.data(), exchange.request_id_bytes},
+      .status = exchange.status,
+      .bytes_in = exchange.upload.bytes(),
+      .bytes_out = exchange.download.bytes() + exchange.answer_bytes,
+      .upstream = {},
+      .op = exchange.decided ? &exchange.op : nullptr};
+  if (in_.floor > 0) {
+    record.method = head().method;
+    record.host = head().host;
+    record.target = head().path_and_query;
+    record.protocol = head().minor_version == 0 ? "HTTP/1.0" : "HTTP/1.1";
+    record.headers = head().headers;
+  }
+  if (exchange.decided) {
+    const WhoAsked& who = exchange.who;
+    record.ip = who.address;
+    record.user = who.name(0);
+    record.api_key = who.name(1);
+    record.tenant = who.name(2);
+    record.tier = who.name(3);
+    if (who.country[0] != '\0') record.country = {who.country.data(), who.country.size()};
+    record.asn = who.asn;
+  }
+  if (exchange.tried != nullptr) {
+    record.upstream.name = exchange.group->options().name;
+    record.upstream.address = exchange.tried->name();
+    record.upstream.status = exchange.head_received ? exchange.status : std::uint16_t{0};
+    record.upstream.first_byte = exchange.upstream_time;
+  }
+  gateway_.observer_.ended(record, now());
 }
 
 // ---- ends -------------------------------------------------------------------------------------

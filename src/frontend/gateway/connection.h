@@ -13,6 +13,7 @@
 #pragma once
 
 #include "engine/op.h"
+#include "frontend/answers.h"
 #include "frontend/gateway/body_pump.h"
 #include "frontend/gateway/buffer_pool.h"
 #include "frontend/gateway/routing.h"
@@ -36,23 +37,20 @@ namespace sluice::gateway {
 
 class Gateway;
 
-// How a request ended, for logs and metrics. Views are good during the call.
-struct RequestRecord {
-  Now began;
-  Now ended;
-  IpAddress client;
-  std::string_view method;
-  std::string_view host;
-  std::string_view target;
-  std::uint16_t status = 0;          // that the client was told; 0: nothing
-  const engine::Op* op = nullptr;    // null: it was never decided
-  std::string_view upstream;         // the server; empty: none was asked
-  std::uint64_t bytes_received = 0;  // of bodies
-  std::uint64_t bytes_sent = 0;
-  Nanos upstream_time{0};  // from the request to the head of the answer
-  std::string_view request_id;
-  std::string_view fault;  // what went wrong, if something did
-  std::span<const HeaderView> headers;
+// Who was asking, for the log: copied, since what it came from is gone when that is written.
+struct WhoAsked {
+  IpAddress address;
+  std::uint32_t asn = 0;
+  std::array<char, 2> country{};
+  // One behind the other, each shortened to kNameBytes: user, api_key, tenant, tier.
+  static constexpr std::size_t kNameBytes = 64;
+  std::array<char, 4 * kNameBytes> names;
+  std::array<std::uint8_t, 4> sizes{};
+
+  void copy(const identity::Identity& client) noexcept;
+  [[nodiscard]] std::string_view name(std::size_t number) const noexcept {
+    return {names.data() + number * kNameBytes, sizes[number]};
+  }
 };
 
 // All that one request needs. Used again and again.
@@ -84,6 +82,7 @@ struct Exchange {
   bool upload_failed = false;     // the server takes no more; maybe it has answered
   bool through_trusted = false;
   std::uint64_t client_hash = 0;
+  WhoAsked who;
 
   // For the record.
   Now began;
@@ -141,6 +140,7 @@ class Connection : public net::ListHook {
   void begin_exchange();
   [[nodiscard]] Step end_exchange();
   void give_back_exchange();
+  void tell_observer();
   [[nodiscard]] Step close();   // after all that was to be said
   [[nodiscard]] Step linger();  // with something unread
   [[nodiscard]] Step cut();     // in the middle of something
@@ -169,7 +169,9 @@ class Connection : public net::ListHook {
   // connection_answer.cc
   [[nodiscard]] Step refuse();
   [[nodiscard]] Step answer(std::uint16_t status, const char* why);
-  [[nodiscard]] Step answer_with(std::string_view bytes, std::uint16_t status);
+  template <class Write>
+  [[nodiscard]] Step answer_with(std::uint16_t status, Write&& write);
+  [[nodiscard]] frontend::Asking asking() const noexcept;
   [[nodiscard]] Step write_answer();
   [[nodiscard]] bool body_is_here() noexcept;
 

@@ -1,42 +1,76 @@
 // What the gateway says by itself.
-#include "frontend/gateway/answers.h"
+#include "frontend/answers.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
 
-#include <algorithm>
+#include <cstring>
 
 namespace sluice::gateway {
+namespace {
+
+constexpr std::string_view kMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+}  // namespace
 
 Connection::Step Connection::refuse() {
-  Exchange& exchange = *exchange_;
-  if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
   if (!body_is_here()) keep_alive_ = false;
-  return answer_with(
-      write_refusal({exchange.answer_buffer.get(), BufferPool::kBytes}, exchange.op,
-                    {.close = !keep_alive_,
-                     .without_body = head().method == "HEAD",
-                     .request_id = {exchange.request_id.data(), exchange.request_id_bytes}}),
-      exchange.op.status);
+  const std::uint16_t status = exchange_->op.status;
+  return answer_with(status, [this](net::HeadWriter& head, std::span<char> room) {
+    return options().answers->refuse(head, room, exchange_->op, asking());
+  });
 }
 
 Connection::Step Connection::answer(std::uint16_t status, const char* why) {
   Exchange& exchange = *exchange_;
-  if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
-  const bool was_parsed = in_.floor > 0;
-  if (was_parsed && !exchange.upload.is_done() && !body_is_here()) keep_alive_ = false;
+  if (in_.floor > 0 && !exchange.upload.is_done() && !body_is_here()) keep_alive_ = false;
   if (exchange.fault[0] == '\0') exchange.fault = why;
-  return answer_with(
-      write_problem({exchange.answer_buffer.get(), BufferPool::kBytes}, status, why,
-                    {.close = !keep_alive_,
-                     .without_body = was_parsed && head().method == "HEAD",
-                     .request_id = {exchange.request_id.data(), exchange.request_id_bytes}}),
-      status);
+  return answer_with(status, [&](net::HeadWriter& head, std::span<char> room) {
+    return options().answers->fail(head, room,
+                                   {.status = status,
+                                    .detail = why,
+                                    .retry_after_s = {},
+                                    .allow = status == 405 ? kMethods : std::string_view{}},
+                                   asking());
+  });
 }
 
-Connection::Step Connection::answer_with(std::string_view bytes, std::uint16_t status) {
-  if (bytes.empty()) return cut();
-  answer_ = bytes;
-  exchange_->status = status;
+frontend::Asking Connection::asking() const noexcept {
+  const Exchange& exchange = *exchange_;
+  frontend::Asking asking{.now = now().wall(),
+                          .client = {},
+                          .request_id = {exchange.request_id.data(), exchange.request_id_bytes},
+                          .content_type = {},
+                          .is_head = false,
+                          .is_cors = false};
+  if (in_.floor == 0) return asking;  // what came was no request
+  asking.is_head = head().method == "HEAD";
+  for (const HeaderView& header : head().headers) {
+    if (equals_ignoring_case(header.name, "content-type")) asking.content_type = header.value;
+    if (equals_ignoring_case(header.name, "origin")) asking.is_cors = true;
+  }
+  return asking;
+}
+
+// `write(head, room)` writes the head and answers with the body.
+template <class Write>
+Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
+  Exchange& exchange = *exchange_;
+  if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
+  const std::span<char> buffer{exchange.answer_buffer.get(), BufferPool::kBytes};
+  // The body goes to the end of the buffer, and is moved behind the head.
+  const std::span<char> room = buffer.last(frontend::kProblemBytesMax);
+  net::HeadWriter writer{buffer.first(buffer.size() - frontend::kProblemBytesMax)};
+  const std::string_view body = write(writer, room);
+  if (exchange.request_id_bytes > 0) {
+    writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
+  }
+  if (!keep_alive_) writer.header("connection", "close");
+  const Result<std::string_view> head = writer.finish();
+  if (!head || head->size() + body.size() > buffer.size()) return cut();
+  std::memmove(buffer.data() + head->size(), body.data(), body.size());
+  answer_ = {buffer.data(), head->size() + body.size()};
+  exchange.answer_bytes = body.size();
+  exchange.status = status;
   phase_ = Phase::answering;
   arm(options().written_within);
   return Step::again;

@@ -38,6 +38,17 @@ bool is_usable_id(std::string_view id) noexcept {
 
 }  // namespace
 
+void WhoAsked::copy(const identity::Identity& client) noexcept {
+  address = client.address;
+  asn = client.asn;
+  country = {};
+  client.country.copy(country.data(), country.size());
+  const std::array texts{client.user, client.api_key, client.tenant, client.tier};
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    sizes[i] = static_cast<std::uint8_t>(texts[i].copy(names.data() + i * kNameBytes, kNameBytes));
+  }
+}
+
 Connection::Step Connection::begin_request() {
   Exchange& exchange = *exchange_;
   const net::RequestHead& request = head();
@@ -60,6 +71,7 @@ Connection::Step Connection::begin_request() {
   exchange.decided = true;
 
   // Now, while the worker still knows the request's one spelling.
+  exchange.who.copy(gateway_.worker_.client());
   exchange.client_hash = hash_of(gateway_.worker_.client());
   exchange.through_trusted = gateway_.worker_.client().through_trusted;
   if (exchange.op.reason != engine::Reason::bad_target) {

@@ -1,6 +1,5 @@
 // To a server, and back with its answer.
 #include "engine/worker.h"
-#include "frontend/gateway/answers.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
 
@@ -231,12 +230,19 @@ Connection::Step Connection::begin_answer() {
   if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
   const std::span<char> buffer{exchange.answer_buffer.get(), BufferPool::kBytes};
   net::HeadWriter writer{buffer};
+  // Of two words on the same limit, the origin's stands unless ours is stricter.
+  const frontend::RateHeaders& rates = options().answers->rate_headers();
+  net::ResponseHead passed = response;
+  const frontend::FamilySet families = rates.merge(exchange.op, response.headers, passed.restated);
   using Persistence = net::Forwarding::Persistence;
-  net::write_response(writer, response, framing,
+  net::write_response(writer, passed, framing,
                       {.persistence = !keep_alive_                ? Persistence::close
                                       : head().minor_version == 0 ? Persistence::keep_alive
                                                                   : Persistence::unstated});
-  write_rate_headers(writer, exchange.op);
+  const frontend::Asking asked = asking();
+  rates.write(writer, exchange.op,
+              {.status = response.status, .now = asked.now, .client = {}, .is_cors = asked.is_cors},
+              families);
   writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
   writer.header("via", "1.1 sluice");
   const Result<std::string_view> written = writer.finish();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/worker.h"
+#include "frontend/access_record.h"
 #include "frontend/gateway/buffer_pool.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/routing.h"
@@ -33,7 +34,8 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
   virtual ~Observer() = default;
 
-  virtual void ended(const RequestRecord& record) noexcept = 0;
+  // Before the request is settled; views are good during the call.
+  virtual void ended(const frontend::AccessRecord& record, Now now) noexcept = 0;
 };
 
 struct GatewayCounts {

@@ -3,6 +3,7 @@
 // Plain data, checked by whoever reads the configuration. Immutable once the gateway has it.
 #pragma once
 
+#include "frontend/answers.h"
 #include "net/endpoint.h"
 #include "net/http/fault.h"
 #include "net/tls_client.h"
@@ -60,9 +61,10 @@ struct GatewayOptions {
   std::uint64_t body_bytes_per_second = 200;
   Nanos written_within{std::chrono::seconds{30}};  // a client has to take some bytes
   std::uint32_t requests_per_connection = 10'000;
-  std::uint32_t connections_max = 50'000;     // of each worker
-  std::uint32_t connections_per_address = 0;  // of each worker; 0: any number
-  bool trusts_request_ids = false;            // those of clients are passed on
+  std::uint32_t connections_max = 50'000;            // of each worker
+  std::uint32_t connections_per_address = 0;         // of each worker; 0: any number
+  std::shared_ptr<const frontend::Answers> answers;  // what is said to clients
+  bool trusts_request_ids = false;                   // those of clients are passed on
 };
 
 }  // namespace sluice::gateway

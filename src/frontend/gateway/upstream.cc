@@ -29,9 +29,10 @@ UpstreamServer::UpstreamServer(net::EventLoop& loop, net::Resolver& resolver,
       resolver_(resolver),
       options_(options),
       server_(server),
+      name_(server.endpoint.text()),
       lookup_(net::Callback<const net::Resolution&>::to<&UpstreamServer::on_found>(*this)),
       next_lookup_(net::Callback<>::to<&UpstreamServer::look_up>(*this)),
-      seed_(std::hash<std::string>{}(server.endpoint.text())) {
+      seed_(std::hash<std::string>{}(name_)) {
   if (server.endpoint.kind == net::Endpoint::Kind::name) look_up();
 }
 

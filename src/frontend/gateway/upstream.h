@@ -77,6 +77,7 @@ class UpstreamServer {
 
   [[nodiscard]] const ServerOptions& options() const noexcept { return server_; }
   [[nodiscard]] const UpstreamOptions& group() const noexcept { return options_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }  // host:port
   [[nodiscard]] std::uint32_t in_use() const noexcept { return in_use_; }
   [[nodiscard]] const UpstreamCounts& counts() const noexcept { return counts_; }
 
@@ -94,6 +95,7 @@ class UpstreamServer {
   net::Resolver& resolver_;
   const UpstreamOptions& options_;
   const ServerOptions& server_;
+  std::string name_;
   net::Lookup lookup_;
   net::Timer next_lookup_;
   std::shared_ptr<const net::Addresses> addresses_;
