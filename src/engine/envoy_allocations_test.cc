@@ -16,7 +16,8 @@ domain: a domain whose name does not fit into a short string
 descriptors:
   - {key: a, rate_limit: {unit: second, requests_per_unit: 3, name: a name that is longer than that,
      replaces: [{name: another name that is longer than that}]}}
-  - {key: b, rate_limit: {unit: day, requests_per_unit: 9, name: another name that is longer than that}}
+  - {key: b, rate_limit: {unit: day, requests_per_unit: 9,
+     name: another name that is longer than that}}
   - {key: free, rate_limit: {unlimited: true}}
   - key: path
     value: /some/long/path/with/a/*/in/the/middle
