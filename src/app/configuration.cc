@@ -38,6 +38,14 @@ class ConfigurationReader {
     return state;
   }
 
+  [[nodiscard]] EnvoyConfig envoy(const Node& map) const {
+    const Reader reader{map, rules_from_section(), checked_};
+    return {.folder = path(reader.text("envoy")),
+            .merge_domains = reader.flag("merge_domains", false),
+            .modes = {.shadow_mode = reader.flag("shadow_mode", false),
+                      .quota_mode = reader.flag("quota_mode", false)}};
+  }
+
   [[nodiscard]] ClientsConfig clients(const Node& map) const {
     const Reader reader{map, clients_section(), checked_};
     ClientsConfig clients;
@@ -258,6 +266,7 @@ Configuration read_configuration(std::string_view text, std::string_view file,
   configuration.serve = read_serve(document->root, checked,
                                    std::filesystem::path{file}.parent_path().string(), diagnostics);
   configuration.rules = rules::read_rules(document->root, checked, diagnostics);
+  if (const Node* from = top.find("rules_from")) configuration.envoy = reader.envoy(*from);
   return configuration;
 }
 
@@ -280,6 +289,14 @@ std::shared_ptr<const identity::Identifier> load_clients(const ClientsConfig& cl
     config.geo = taken(load_geo(clients));
   auto identifier = taken(identity::Identifier::create(std::move(config)));
   return diagnostics.errors() == errors_before ? identifier : nullptr;
+}
+
+std::shared_ptr<const rules::EnvoyRules> load_envoy(const EnvoyConfig& envoy,
+                                                    Diagnostics& diagnostics) {
+  const std::size_t errors_before = diagnostics.errors();
+  auto trees = std::make_shared<const rules::EnvoyRules>(rules::load_envoy_directory(
+      envoy.folder, diagnostics, {.merge_domains = envoy.merge_domains}));
+  return diagnostics.errors() == errors_before ? trees : nullptr;
 }
 
 }  // namespace sluice::app

@@ -1,18 +1,20 @@
 // The configuration file, read and checked: everything that is wrong with it is reported at once.
 //
 // Plain data. Files that it names (API keys, keys of tokens, GeoIP) are opened by load_clients(),
-// so that a configuration can be looked at where those are not.
+// folders of rules by load_envoy(), so that a configuration can be looked at where those are not.
 #pragma once
 
 #include "app/serve_configuration.h"
 #include "config/diagnostics.h"
 #include "config/grammar.h"
+#include "engine/envoy_snapshot.h"
 #include "engine/lists.h"
 #include "engine/overrides.h"
 #include "identity/api_keys.h"
 #include "identity/client_address.h"
 #include "identity/identifier.h"
 #include "identity/jwt.h"
+#include "rules/envoy_rules.h"
 #include "rules/rule.h"
 
 #include <cstddef>
@@ -59,8 +61,16 @@ struct ExceptionsConfig {
   std::vector<engine::Override> overrides;
 };
 
+// Trees of envoyproxy/ratelimit.
+struct EnvoyConfig {
+  std::string folder;
+  bool merge_domains = false;
+  engine::EnvoyModes modes;
+};
+
 struct Configuration {
   rules::RuleList rules;
+  std::optional<EnvoyConfig> envoy;
   ExceptionsConfig exceptions;
   ClientsConfig clients;
   StateConfig state;
@@ -75,6 +85,10 @@ struct Configuration {
 // reported.
 [[nodiscard]] std::shared_ptr<const identity::Identifier> load_clients(
     const ClientsConfig& clients, config::Diagnostics& diagnostics);
+
+// The trees in the folder that the configuration names. Null if there is anything wrong with them.
+[[nodiscard]] std::shared_ptr<const rules::EnvoyRules> load_envoy(const EnvoyConfig& envoy,
+                                                                  config::Diagnostics& diagnostics);
 
 // A secret of its own file, without the line break that such a file often ends with.
 [[nodiscard]] Parsed<std::string> read_secret(const std::string& path);

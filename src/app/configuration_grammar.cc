@@ -266,6 +266,39 @@ const Section& clients_section() {
   return kSection;
 }
 
+const Section& rules_from_section() {
+  static const Section kSection{
+      .name = "rules_from",
+      .meaning = "Rules in the form of envoyproxy/ratelimit: trees of descriptors.",
+      .keys = {
+          {.name = "envoy",
+           .shape = text(),
+           .meaning = "The folder of its files. All below it are read, except names that begin "
+                      "with a dot.",
+           .required = true,
+           .examples = {"config"}},
+          {.name = "evaluate",
+           .shape = word({"independent"}),
+           .meaning = "As that service does: each descriptor of a request is counted on its "
+                      "own, denied ones too.",
+           .fallback = "independent"},
+          {.name = "merge_domains",
+           .shape = flag(),
+           .meaning = "A domain may be in several files; `MERGE_DOMAIN_CONFIG` there.",
+           .fallback = "false"},
+          {.name = "shadow_mode",
+           .shape = flag(),
+           .meaning = "No request is refused; the statuses of its descriptors tell. "
+                      "`SHADOW_MODE` there.",
+           .fallback = "false"},
+          {.name = "quota_mode",
+           .shape = flag(),
+           .meaning = "A request is refused only when all of its descriptors are over their "
+                      "limits. `QUOTA_MODE` there.",
+           .fallback = "false"}}};
+  return kSection;
+}
+
 const Section& configuration_section() {
   static const Section kSection = [] {
     Section section{.name = "configuration",
@@ -282,9 +315,16 @@ const Section& configuration_section() {
                              {.name = "overrides",
                               .shape = list_of(map_of(override_section)),
                               .meaning = "Other limits for somebody."}},
+                    .at_least_one = {{"rules", "rules_from"}},
                     .hints = rules::rules_file_section().hints};
     for (config::Key& key : serve_keys()) section.keys.push_back(std::move(key));
-    for (const config::Key& key : rules::rules_file_section().keys) section.keys.push_back(key);
+    for (config::Key key : rules::rules_file_section().keys) {
+      key.required = false;  // they may be elsewhere
+      section.keys.push_back(std::move(key));
+    }
+    section.keys.push_back({.name = "rules_from",
+                            .shape = map_of(rules_from_section),
+                            .meaning = "Rules that are kept in another form."});
     return section;
   }();
   return kSection;

@@ -14,6 +14,7 @@ namespace sluice::app {
 [[nodiscard]] const config::Section& lists_section();
 [[nodiscard]] const config::Section& list_entry_section();
 [[nodiscard]] const config::Section& override_section();
+[[nodiscard]] const config::Section& rules_from_section();
 
 extern const config::Format kMemoryFormat;   // 64MiB
 extern const config::Format kSubjectFormat;  // ip=10.0.0.0/8, user=ann

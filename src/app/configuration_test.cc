@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -155,6 +156,59 @@ TEST(Configuration, SaysThatAKeyedHashNeedsASecret) {
                          folder.file("sluice.yaml"), diagnostics);
   EXPECT_EQ(load_clients(configuration.clients, diagnostics), nullptr);
   EXPECT_THAT(diagnostics.text(), HasSubstr("hashed under a secret, but there is none"));
+}
+
+// ---- rules of envoyproxy/ratelimit ------------------------------------------------------------
+
+TEST(Configuration, NamesAFolderOfEnvoysRules) {
+  const Configuration configuration = read("rules_from: {envoy: config, evaluate: independent}\n");
+  ASSERT_TRUE(configuration.envoy);
+  EXPECT_EQ(configuration.envoy->folder, "dir/config");
+  EXPECT_FALSE(configuration.envoy->merge_domains);
+  EXPECT_FALSE(configuration.envoy->modes.shadow_mode);
+  EXPECT_FALSE(configuration.envoy->modes.quota_mode);
+  EXPECT_FALSE(read(kRules).envoy);
+}
+
+TEST(Configuration, SetsTheModesOfEnvoysRules) {
+  const Configuration shadow = read("rules_from: {envoy: /c, shadow_mode: true}\n");
+  EXPECT_EQ(shadow.envoy->folder, "/c");
+  EXPECT_TRUE(shadow.envoy->modes.shadow_mode);
+  EXPECT_FALSE(shadow.envoy->modes.quota_mode);
+  const Configuration rest =
+      read("rules_from: {envoy: c, quota_mode: true, merge_domains: true}\n");
+  EXPECT_TRUE(rest.envoy->modes.quota_mode);
+  EXPECT_TRUE(rest.envoy->merge_domains);
+}
+
+TEST(Configuration, NeedsRulesOfOneKindOrTheOther) {
+  EXPECT_THAT(mistakes("state: {}\n"), HasSubstr("'rules' or 'rules_from'"));
+  EXPECT_THAT(mistakes("rules_from: {}\n"), HasSubstr("'envoy' is missing in rules_from"));
+  EXPECT_THAT(mistakes("rules_from: {envoy: c, evaluate: together}\n"), HasSubstr("independent"));
+  EXPECT_EQ(read(std::string{kRules} + "rules_from: {envoy: c}\n").rules.rules.size(), 1U);
+}
+
+// Mistakes in the files are at their places in those files, all of them at once.
+TEST(Configuration, LoadsEnvoysRulesAndSaysWhatIsWrongWithThem) {
+  const testing::TempFolder folder;
+  const EnvoyConfig envoy{.folder = folder.file("trees"), .merge_domains = false, .modes = {}};
+  config::Diagnostics absent;
+  EXPECT_EQ(load_envoy(envoy, absent), nullptr);
+  EXPECT_THAT(absent.text(), HasSubstr("trees"));
+
+  std::filesystem::create_directory(envoy.folder);
+  std::ofstream{envoy.folder + "/a.yaml"} << "domain: a\ndescriptors: [{key: k}]\n";
+  config::Diagnostics none;
+  const auto trees = load_envoy(envoy, none);
+  ASSERT_NE(trees, nullptr) << none.text();
+  EXPECT_TRUE(trees->has_domain("a"));
+
+  std::ofstream{envoy.folder + "/b.yaml"} << "domain: a\n";
+  std::ofstream{envoy.folder + "/c.yaml"} << "domain: c\ndescriptors: [{kye: k}]\n";
+  config::Diagnostics diagnostics;
+  EXPECT_EQ(load_envoy(envoy, diagnostics), nullptr);
+  EXPECT_THAT(diagnostics.text(), HasSubstr("b.yaml:1:9: the domain 'a' is already in"));
+  EXPECT_THAT(diagnostics.text(), HasSubstr("c.yaml:2:16: unknown key 'kye'"));
 }
 
 // The page for people is written by the program, and must not fall behind it.

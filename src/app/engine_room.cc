@@ -54,10 +54,13 @@ bool EngineRoom::open_state(const StateConfig& state, config::Diagnostics& diagn
 
 bool EngineRoom::replace(const Configuration& configuration, config::Diagnostics& diagnostics) {
   Content content{.snapshot = nullptr,
+                  .envoy = nullptr,
                   .lists = nullptr,
                   .identifier = load_clients(configuration.clients, diagnostics),
                   .require_proof = configuration.clients.require};
-  if (content.identifier == nullptr) return false;
+  if (configuration.envoy) content.envoy = envoy_snapshot(*configuration.envoy, diagnostics);
+  const bool has_trees = content.envoy != nullptr || !configuration.envoy;
+  if (content.identifier == nullptr || !has_trees) return false;
   auto rules = std::make_shared<const rules::RuleSet>(configuration.rules);
 
   const std::lock_guard guard{mutex_};
@@ -75,6 +78,16 @@ bool EngineRoom::replace(const Configuration& configuration, config::Diagnostics
   content_ = std::move(content);
   version_.fetch_add(1, std::memory_order_release);
   return true;
+}
+
+// Null when the trees cannot be used.
+std::shared_ptr<const engine::EnvoySnapshot> EngineRoom::envoy_snapshot(
+    const EnvoyConfig& envoy, config::Diagnostics& diagnostics) {
+  auto trees = load_envoy(envoy, diagnostics);
+  if (trees == nullptr) return nullptr;
+  auto made = engine::EnvoySnapshot::make(std::move(trees), envoy.modes, *limits_, clock_.now());
+  if (!made) report(made.error(), diagnostics);
+  return made ? *std::move(made) : nullptr;
 }
 
 EngineRoom::Content EngineRoom::content() const {
@@ -167,7 +180,7 @@ bool EngineRoom::unblock(std::uint64_t block) {
 // ---- workers ----------------------------------------------------------------------------------
 
 RoomWorker::RoomWorker(EngineRoom& room, unsigned workers)
-    : room_(room), local_(room.table(), workers), worker_(local_, local_) {
+    : room_(room), local_(room.table(), workers), worker_(local_, local_), envoy_(local_) {
   worker_.use(&room.book());
   take_over();
 }
@@ -176,6 +189,7 @@ void RoomWorker::take_over() {
   seen_ = room_.version();  // before the content: what is published in between is taken next time
   content_ = room_.content();
   worker_.use(content_.snapshot);
+  envoy_.use(content_.envoy);
   worker_.use(content_.lists);
   worker_.use(content_.identifier, content_.require_proof);
 }

@@ -10,6 +10,8 @@
 #include "app/configuration.h"
 #include "config/diagnostics.h"
 #include "engine/block_book.h"
+#include "engine/envoy_snapshot.h"
+#include "engine/envoy_worker.h"
 #include "engine/lists.h"
 #include "engine/overrides.h"
 #include "engine/snapshot.h"
@@ -34,6 +36,7 @@ class EngineRoom {
   // What holds at one moment.
   struct Content {
     std::shared_ptr<const engine::Snapshot> snapshot;
+    std::shared_ptr<const engine::EnvoySnapshot> envoy;  // null: there are no trees
     std::shared_ptr<const engine::Lists> lists;
     std::shared_ptr<const identity::Identifier> identifier;
     bool require_proof = false;
@@ -80,6 +83,8 @@ class EngineRoom {
  private:
   explicit EngineRoom(const Clock& clock) noexcept : clock_(clock) {}
   [[nodiscard]] bool open_state(const StateConfig& state, config::Diagnostics& diagnostics);
+  [[nodiscard]] std::shared_ptr<const engine::EnvoySnapshot> envoy_snapshot(
+      const EnvoyConfig& envoy, config::Diagnostics& diagnostics);
   [[nodiscard]] ExceptionsConfig merged(const ExceptionsConfig& added) const;
   [[nodiscard]] Parsed<void> publish(Content content, ExceptionsConfig added);
   template <class Entry>
@@ -110,6 +115,7 @@ class RoomWorker {
       take_over();
   }
   [[nodiscard]] engine::Worker& worker() noexcept { return worker_; }
+  [[nodiscard]] engine::EnvoyWorker& envoy() noexcept { return envoy_; }
   [[nodiscard]] const EngineRoom::Content& content() const noexcept { return content_; }
 
  private:
@@ -118,6 +124,7 @@ class RoomWorker {
   EngineRoom& room_;
   store::LocalAuthority local_;
   engine::Worker worker_;
+  engine::EnvoyWorker envoy_;
   EngineRoom::Content content_;
   std::uint64_t seen_ = 0;
 };

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -157,6 +159,41 @@ TEST_F(RoomTest, ListsAndLiftsBlocksAcrossARestart) {
   EXPECT_TRUE(room->blocks().empty());
   EXPECT_EQ(passed(worker, 5), 2);
   EXPECT_FALSE(room->unblock(12345));
+}
+
+// ---- trees of envoyproxy/ratelimit ------------------------------------------------------------
+
+// New trees take over what the old ones have counted; bad ones change nothing.
+TEST_F(RoomTest, AnswersEnvoyByTheTreesOfTheFile) {
+  std::filesystem::create_directory(folder_.file("trees"));
+  const auto write = [&](std::string_view amount) {
+    std::ofstream{folder_.file("trees/a.yaml")}
+        << "domain: a\ndescriptors: [{key: k, rate_limit: {unit: year, requests_per_unit: "
+        << amount << "}}]\n";
+  };
+  write("3");
+  const std::string text = "rules_from: {envoy: " + folder_.file("trees") + "}\n";
+  const auto room = open(text);
+  ASSERT_NE(room, nullptr);
+  RoomWorker worker{*room, 1};
+  const DescriptorEntry entry{"k", "v"};
+  const engine::EnvoyDescriptor descriptor{.entries = {&entry, 1}, .limit = {}, .hits_addend = {}};
+  const auto left = [&] {
+    worker.refresh();
+    engine::EnvoyResponse response;
+    const auto answered = worker.envoy().should_rate_limit(
+        {.domain = "a", .descriptors = {&descriptor, 1}, .hits_addend = 1}, clock_.now(), response);
+    EXPECT_TRUE(answered);
+    return response.statuses()[0].limit_remaining;
+  };
+  EXPECT_EQ(left(), 2U);
+  config::Diagnostics diagnostics;
+  write("9");
+  EXPECT_TRUE(room->replace(read(text), diagnostics)) << diagnostics.text();
+  EXPECT_EQ(left(), 7U);
+  write("none");
+  EXPECT_FALSE(room->replace(read(text), diagnostics));
+  EXPECT_EQ(left(), 6U);
 }
 
 }  // namespace

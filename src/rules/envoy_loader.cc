@@ -42,15 +42,8 @@ constexpr std::array<std::string_view, 16> kKnownKeys{"domain",
                                                       "share_threshold",
                                                       "metadata"};
 
-constexpr std::array<std::pair<std::string_view, EnvoyUnit>, 7> kUnits{{
-    {"second", EnvoyUnit::second},
-    {"minute", EnvoyUnit::minute},
-    {"hour", EnvoyUnit::hour},
-    {"day", EnvoyUnit::day},
-    {"week", EnvoyUnit::week},
-    {"month", EnvoyUnit::month},
-    {"year", EnvoyUnit::year},
-}};
+constexpr std::array kUnits{EnvoyUnit::second, EnvoyUnit::minute, EnvoyUnit::hour, EnvoyUnit::day,
+                            EnvoyUnit::week,   EnvoyUnit::month,  EnvoyUnit::year};
 
 // Source text of a scalar; empty for a null and for what is absent.
 std::string_view text_of(const Node* node) noexcept {
@@ -268,8 +261,8 @@ class EnvoyLoader {
       }
       return EnvoyUnit::unknown;
     }
-    for (const auto& [word, unit] : kUnits) {
-      if (lower_case(text) == word) return unit;
+    for (const EnvoyUnit unit : kUnits) {
+      if (lower_case(text) == to_string(unit)) return unit;
     }
     diagnostics_.error(node == nullptr ? rate : *node,
                        fmt::format("invalid unit {}", sluice::quoted(text)),

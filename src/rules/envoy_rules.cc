@@ -55,6 +55,20 @@ std::uint32_t seconds_of(EnvoyUnit unit) noexcept {
   return 0;
 }
 
+std::string_view to_string(EnvoyUnit unit) noexcept {
+  switch (unit) {
+    case EnvoyUnit::unknown: break;
+    case EnvoyUnit::second: return "second";
+    case EnvoyUnit::minute: return "minute";
+    case EnvoyUnit::hour: return "hour";
+    case EnvoyUnit::day: return "day";
+    case EnvoyUnit::week: return "week";
+    case EnvoyUnit::month: return "month";
+    case EnvoyUnit::year: return "year";
+  }
+  return "unknown";
+}
+
 // The usual walk with one point to return to: where the last * was, and how much it has taken. A
 // later * makes an earlier one's choice final, so that the time is at most quadratic.
 bool matches_composite(std::string_view pattern, std::string_view key,

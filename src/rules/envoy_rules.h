@@ -36,6 +36,7 @@ enum class EnvoyUnit : std::uint8_t {
 
 // Length of the window: a week has 7 days, a month 30, a year 365. 0 for unknown.
 [[nodiscard]] std::uint32_t seconds_of(EnvoyUnit unit) noexcept;
+[[nodiscard]] std::string_view to_string(EnvoyUnit unit) noexcept;
 
 // One step of the way to a limit.
 struct EnvoyLevel {

@@ -1,5 +1,6 @@
 #include "rules/envoy_rules.h"
 
+#include "rules/envoy_golden.h"
 #include "support/temp_folder.h"
 
 #include <gmock/gmock.h>
@@ -46,74 +47,18 @@ using Entries = std::vector<DescriptorEntry>;
 
 // ---- the walk -----------------------------------------------------------------------------------
 
-constexpr std::string_view kGolden = R"(
-domain: d
-descriptors:
-  - key: ip
-    rate_limit: {unit: second, requests_per_unit: 1, name: A}
-  - key: ip
-    value: 10.0.0.1
-  - key: ip
-    value: 10.9.*
-    rate_limit: {unit: second, requests_per_unit: 2, name: B}
-  - key: ip
-    value: 10.*
-    rate_limit: {unit: second, requests_per_unit: 3, name: C}
-  - key: tenant
-    value: gold
-    descriptors:
-      - key: path
-        value: /a
-        rate_limit: {unit: minute, requests_per_unit: 4, name: D}
-  - key: tenant
-    rate_limit: {unit: minute, requests_per_unit: 5, name: E}
-    descriptors:
-      - key: path
-        rate_limit: {unit: hour, requests_per_unit: 6, name: F}
-  - key: plan_free
-    rate_limit: {unit: day, requests_per_unit: 7, name: G}
-  - key: svc
-    descriptors:
-      - key: op
-        value: get*item
-        rate_limit: {unit: week, requests_per_unit: 8, name: H}
-)";
-
-struct GoldenCase {
-  const char* name;
-  Entries entries;
-  const char* limit;
-};
-
-class EnvoyGolden : public ::testing::TestWithParam<GoldenCase> {};
+class EnvoyGolden : public ::testing::TestWithParam<EnvoyGoldenCase> {};
 
 TEST_P(EnvoyGolden, GivesTheLimitThatTheReferenceGives) {
-  const EnvoyRules rules = good(kGolden);
+  const EnvoyRules rules = good(kEnvoyGolden);
   EXPECT_EQ(name_of(rules.match("d", GetParam().entries)), GetParam().limit);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, EnvoyGolden,
-    ::testing::Values(
-        GoldenCase{"key_only_default", {{"ip", "8.8.8.8"}}, "A"},
-        GoldenCase{"allow_list_entry", {{"ip", "10.0.0.1"}}, "none"},
-        GoldenCase{"first_wildcard_in_file_order", {{"ip", "10.9.1.1"}}, "B"},
-        GoldenCase{"second_wildcard", {{"ip", "10.2.1.1"}}, "C"},
-        GoldenCase{"deeper_than_the_file", {{"ip", "10.9.1.1"}, {"path", "/a"}}, "none"},
-        GoldenCase{"inner_node_without_limit", {{"tenant", "gold"}}, "none"},
-        GoldenCase{"inner_node_with_limit", {{"tenant", "silver"}}, "E"},
-        GoldenCase{"nested_exact", {{"tenant", "gold"}, {"path", "/a"}}, "D"},
-        GoldenCase{"no_way_back", {{"tenant", "gold"}, {"path", "/b"}}, "none"},
-        GoldenCase{"keys_alone_at_both_levels", {{"tenant", "silver"}, {"path", "/b"}}, "F"},
-        GoldenCase{"composites_are_strings", {{"plan", "free"}}, "G"},
-        GoldenCase{"star_for_nothing", {{"svc", "x"}, {"op", "getitem"}}, "H"},
-        GoldenCase{"star_in_the_middle", {{"svc", "x"}, {"op", "get-one-item"}}, "H"},
-        GoldenCase{"suffix_is_anchored", {{"svc", "x"}, {"op", "get-items"}}, "none"},
-        GoldenCase{"case_matters", {{"IP", "8.8.8.8"}}, "none"}),
-    [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(Table, EnvoyGolden, ::testing::ValuesIn(kEnvoyGoldenCases),
+                         [](const auto& one) { return one.param.name; });
 
 TEST(EnvoyMatch, AnUnknownDomainHasNoLimit) {
-  const EnvoyRules rules = good(kGolden);
+  const EnvoyRules rules = good(kEnvoyGolden);
   EXPECT_EQ(rules.match("e", Entries{{"ip", "8.8.8.8"}}), nullptr);
   EXPECT_FALSE(rules.has_domain("e"));
   EXPECT_TRUE(rules.has_domain("d"));
@@ -122,7 +67,7 @@ TEST(EnvoyMatch, AnUnknownDomainHasNoLimit) {
 
 // A literal request value that equals a pattern is that pattern's exact composite.
 TEST(EnvoyMatch, TheExactCompositeComesBeforeWildcards) {
-  const EnvoyRules rules = good(kGolden);
+  const EnvoyRules rules = good(kEnvoyGolden);
   EXPECT_EQ(name_of(rules.match("d", Entries{{"ip", "10.*"}})), "C");
 }
 

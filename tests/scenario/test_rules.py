@@ -1,6 +1,7 @@
 """`sluice check` and `sluice explain`: a configuration, and one request through it."""
 
 import json
+import os
 import unittest
 
 from support import ScenarioTest, sluice
@@ -102,6 +103,70 @@ class Explain(ScenarioTest):
         self.refuses(2, r"'x' is no header", *self.explain("/", "-H", "x"))
         self.refuses(2, r"'1.2.3' is no address", *self.explain("/", "--ip", "1.2.3"))
         self.refuses(3, r"nowhere.yaml", "explain", "/", "-c", "nowhere.yaml")
+
+
+TREES = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "envoy", "sluice.yaml")
+
+
+class Envoy(ScenarioTest):
+    """Trees of envoyproxy/ratelimit, which a configuration names by their folder."""
+
+    def explain(self, *arguments):
+        return ("explain", "-c", TREES, "--domain", "edge", *arguments)
+
+    def test_check_counts_domains_and_limits(self):
+        done = self.ok("check", TREES)
+        self.assertIn("4 limits in 1 domain, nothing wrong", done.out)
+        answer = json.loads(self.ok("check", "--json", TREES).out)
+        self.assertEqual(answer["domains"], [{"name": "edge", "limits": 4}])
+        self.assertEqual(answer["rules"], [])
+
+    def test_mistakes_have_their_places_in_the_files_of_the_folder(self):
+        tree = self.file("tree.yaml", "domain: d\ndescriptors: [{kye: a}]\n")
+        folder = os.path.join(os.path.dirname(tree), "trees")
+        os.mkdir(folder)
+        os.rename(tree, os.path.join(folder, "tree.yaml"))
+        bad = self.file("sluice.yaml", "rules_from: {envoy: trees}\n")
+        done = sluice("check", bad)
+        self.assertEqual(done.code, 1)
+        self.assertIn("tree.yaml:2:16: unknown key 'kye'; did you mean 'key'?", done.err)
+        self.assertIn("mistakes in the files that it names", done.err)
+        self.ok("check", "--offline", bad)
+        self.refuses(
+            3, r"unknown key", "explain", "-c", bad, "--domain", "d", "--descriptor", "a=b"
+        )
+
+    def test_one_status_for_each_descriptor(self):
+        descriptors = ("--descriptor", "plan=gold", "tenant=a=b", "--descriptor", "path=/health")
+        answer = json.loads(self.ok(*self.explain(*descriptors, "--json")).out)
+        self.assertEqual(answer["overall_code"], "ok")
+        first, second = answer["statuses"]
+        self.assertEqual(first["entries"][1], {"key": "tenant", "value": "a=b"})
+        self.assertEqual(
+            first["current_limit"],
+            {"requests_per_unit": 100, "unit": "second", "name": "gold-tenants"},
+        )
+        self.assertEqual(first["limit_remaining"], 99)
+        self.assertEqual(first["duration_until_reset_s"], 1)
+        self.assertIsNone(second["current_limit"])
+        self.assertEqual(second["limit_remaining"], 4294967295)
+
+    def test_over_the_limit(self):
+        done = sluice(*self.explain("--descriptor", "path=/export/x", "--repeat", "3"))
+        self.assertEqual(done.code, 1)
+        self.assertIn("path=/export/x: over_limit, 0 of 2 per second left (exports)", done.out)
+        self.assertIn("decision  over_limit", done.out)
+
+    def test_what_cannot_be_understood(self):
+        self.refuses(2, r"'x' is no entry of a descriptor", *self.explain("--descriptor", "x"))
+        self.refuses(2, r"'=x' is no entry", *self.explain("--descriptor", "=x"))
+        self.refuses(2, r"REQUEST or --descriptor", *self.explain())
+        self.refuses(2, r"--domain", "explain", "-c", TREES, "--descriptor", "a=b")
+        self.refuses(2, r"excludes", *self.explain("--ip", "::1", "--descriptor", "a=b"))
+        rules = self.file("sluice.yaml", CONFIGURATION)
+        self.refuses(
+            3, r"no trees", "explain", "-c", rules, "--domain", "d", "--descriptor", "a=b"
+        )
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 namespace sluice::cli {
@@ -85,18 +86,60 @@ std::string json_of(const rules::RuleList& list) {
   return rules;
 }
 
-ExitCode report(const app::Configuration& configuration, const config::Diagnostics& diagnostics,
-                const CheckOptions& options) {
+// ---- trees of envoyproxy/ratelimit --------------------------------------------------------------
+
+std::size_t limits_in(const rules::EnvoyRules& trees, std::string_view domain) {
+  const auto limits = trees.limits();
+  return static_cast<std::size_t>(std::ranges::count_if(
+      limits, [domain](const rules::EnvoyLimit* limit) { return limit->domain == domain; }));
+}
+
+std::string table_of(const rules::EnvoyRules& trees, const Output& output) {
+  Table table{{{"domain"}, {"limits"}}};
+  for (const std::string_view domain : trees.domains()) {
+    table.add({std::string{domain}, std::to_string(limits_in(trees, domain))});
+  }
+  return table.text(output);
+}
+
+std::string json_of(const rules::EnvoyRules& trees) {
+  std::string domains;
+  for (const std::string_view domain : trees.domains()) {
+    domains += fmt::format(R"({}{{"name":{},"limits":{}}})", domains.empty() ? "" : ",",
+                           json_string(domain), limits_in(trees, domain));
+  }
+  return domains;
+}
+
+// ---- the answer ---------------------------------------------------------------------------------
+
+std::string counted(std::size_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
+std::string summary(const rules::RuleList& list, const rules::EnvoyRules* trees) {
+  if (trees == nullptr) return counted(list.rules.size(), "rule");
+  const std::string limits = fmt::format("{} in {}", counted(trees->limits().size(), "limit"),
+                                         counted(trees->domains().size(), "domain"));
+  return list.rules.empty() ? limits
+                            : fmt::format("{}, {}", counted(list.rules.size(), "rule"), limits);
+}
+
+// `trees`: null if there are none, or nobody looked at them.
+ExitCode report(const app::Configuration& configuration, const rules::EnvoyRules* trees,
+                const config::Diagnostics& diagnostics, const CheckOptions& options) {
   Output output;
   const rules::RuleList& list = configuration.rules;
   if (options.json) {
     std::string mistakes = diagnostics.json();
     mistakes.pop_back();  // its closing brace
-    output.write(fmt::format("{},\"rules\":[{}]}}\n", mistakes, json_of(list)));
+    const std::string domains =
+        trees == nullptr ? "" : fmt::format(",\"domains\":[{}]", json_of(*trees));
+    output.write(fmt::format("{},\"rules\":[{}]{}}}\n", mistakes, json_of(list), domains));
   } else {
-    output.write(fmt::format("{}: {} {}, nothing wrong\n", options.file, list.rules.size(),
-                             list.rules.size() == 1 ? "rule" : "rules"));
+    output.write(fmt::format("{}: {}, nothing wrong\n", options.file, summary(list, trees)));
     if (!list.rules.empty()) output.write("\n" + table_of(list, output));
+    if (trees != nullptr) output.write("\n" + table_of(*trees, output));
     if (list.unmatched == rules::Unmatched::reject) {
       output.write("\nRequests that no rule matches are answered 503.\n");
     }
@@ -112,8 +155,8 @@ ExitCode report_mistakes(const config::Diagnostics& diagnostics, const CheckOpti
     return output.finish(kCommand, ExitCode::negative);
   }
   fmt::print(stderr, "{}", diagnostics.text());
-  complain(kCommand, fmt::format("{}: {} {}{}", options.file, diagnostics.errors(),
-                                 diagnostics.errors() == 1 ? "mistake" : "mistakes", addition));
+  complain(kCommand, fmt::format("{}: {}{}", options.file, counted(diagnostics.errors(), "mistake"),
+                                 addition));
   return ExitCode::negative;
 }
 
@@ -136,12 +179,17 @@ ExitCode check(const CheckOptions& options) {
   const app::Configuration configuration =
       app::read_configuration(*text, options.file, diagnostics);
   if (!diagnostics.ok()) return report_mistakes(diagnostics, options);
-  if (!options.offline && app::load_clients(configuration.clients, diagnostics) == nullptr) {
+  std::shared_ptr<const rules::EnvoyRules> trees;
+  if (!options.offline) {
+    (void)app::load_clients(configuration.clients, diagnostics);
+    if (configuration.envoy) trees = app::load_envoy(*configuration.envoy, diagnostics);
+  }
+  if (!diagnostics.ok()) {
     return report_mistakes(diagnostics, options,
                            " in the files that it names (--offline does not look at those)");
   }
   if (!diagnostics.empty() && !options.json) fmt::print(stderr, "{}", diagnostics.text());
-  return report(configuration, diagnostics, options);
+  return report(configuration, trees.get(), diagnostics, options);
 }
 
 }  // namespace sluice::cli

@@ -59,13 +59,13 @@ Parsed<Request> parse_request(const ExplainOptions& options) {
     request.target = options.request.substr(blank + 1);
   }
   if (!request.target.starts_with('/')) {
-    return mistake(fmt::format("{} is no request", quoted(options.request)),
+    return mistake(fmt::format("{} is no request", sluice::quoted(options.request)),
                    "write a method and a path, as in 'GET /v1/users'");
   }
   for (const std::string& header : options.headers) {
     const std::size_t colon = header.find(':');
     if (colon == std::string::npos || colon == 0) {
-      return mistake(fmt::format("{} is no header", quoted(header)), "write 'name: value'");
+      return mistake(fmt::format("{} is no header", sluice::quoted(header)), "write 'name: value'");
     }
     std::string value = header.substr(colon + 1);
     value.erase(0, value.find_first_not_of(" \t"));
@@ -74,7 +74,7 @@ Parsed<Request> parse_request(const ExplainOptions& options) {
   for (const auto& [name, value] : request.headers) request.header_views.push_back({name, value});
   const auto ip = IpAddress::parse(options.ip);
   if (!ip) {
-    return mistake(fmt::format("{} is no address", quoted(options.ip)),
+    return mistake(fmt::format("{} is no address", sluice::quoted(options.ip)),
                    "write 192.0.2.1, or 2001:db8::1");
   }
   request.ip = *ip;
@@ -283,26 +283,13 @@ Story story_of(const app::OfflineEngine& engine, const identity::Identifier& ide
   return story;
 }
 
-}  // namespace
-
-ExitCode explain(const ExplainOptions& options) {
+ExitCode explain_request(const ExplainOptions& options, const app::Configuration& configuration) {
   const Parsed<Request> request = parse_request(options);
   if (!request) {
     complain(kCommand, request.error().text());
     return ExitCode::usage;
   }
-  const Parsed<std::string> text = sluice::read_file(options.config, kFileBytesMax);
-  if (!text) {
-    complain(kCommand, text.error().text());
-    return ExitCode::failure;
-  }
   config::Diagnostics diagnostics;
-  const app::Configuration configuration =
-      app::read_configuration(*text, options.config, diagnostics);
-  if (!diagnostics.ok()) {
-    fmt::print(stderr, "{}", diagnostics.text());
-    return ExitCode::failure;
-  }
   const SystemClock clock;
   const Now now = clock.now();
   const auto identifier = app::load_clients(configuration.clients, diagnostics);
@@ -333,6 +320,25 @@ ExitCode explain(const ExplainOptions& options) {
   }
   const bool passes = op->action == engine::Action::pass;
   return output.finish(kCommand, passes ? ExitCode::ok : ExitCode::negative);
+}
+
+}  // namespace
+
+ExitCode explain(const ExplainOptions& options) {
+  const Parsed<std::string> text = sluice::read_file(options.config, kFileBytesMax);
+  if (!text) {
+    complain(kCommand, text.error().text());
+    return ExitCode::failure;
+  }
+  config::Diagnostics diagnostics;
+  const app::Configuration configuration =
+      app::read_configuration(*text, options.config, diagnostics);
+  if (!diagnostics.ok()) {
+    fmt::print(stderr, "{}", diagnostics.text());
+    return ExitCode::failure;
+  }
+  if (!options.descriptors.empty()) return explain_descriptors(options, configuration);
+  return explain_request(options, configuration);
 }
 
 }  // namespace sluice::cli

@@ -1,6 +1,7 @@
 // `sluice explain`: one request through a configuration, step by step.
 #pragma once
 
+#include "app/configuration.h"
 #include "cli/exit_code.h"
 
 #include <cstdint>
@@ -10,9 +11,10 @@
 namespace sluice::cli {
 
 struct ExplainOptions {
-  std::string request;               // "GET /v1/x", or the path alone
-  std::string config;                // file
-  std::vector<std::string> headers;  // "name: value"
+  std::string request;                                // "GET /v1/x", or the path alone
+  std::vector<std::vector<std::string>> descriptors;  // instead: "key=value", for Envoy's trees
+  std::string config;                                 // file
+  std::vector<std::string> headers;                   // "name: value"
   std::string ip = "127.0.0.1";
   std::string host = "localhost";
   std::string domain;
@@ -21,5 +23,9 @@ struct ExplainOptions {
 };
 
 [[nodiscard]] ExitCode explain(const ExplainOptions& options);
+
+// The part of it that is for descriptors.
+[[nodiscard]] ExitCode explain_descriptors(const ExplainOptions& options,
+                                           const app::Configuration& configuration);
 
 }  // namespace sluice::cli

@@ -14,10 +14,14 @@ constexpr const char* kFooter =
 who is asking, every rule and why it applies or not, what its limits say, and the decision. Counts
 begin at nothing; --repeat sends the request several times and explains the last.
 
+With --descriptor it asks the trees of envoyproxy/ratelimit that the configuration names
+(rules_from) instead, as Envoy would: one --descriptor for each, with all of its entries.
+
 Examples:
   sluice explain 'GET /v1/users' -c sluice.yaml --ip 192.0.2.1
   sluice explain 'POST /login' -c sluice.yaml -H 'x-api-key: k' --repeat 4
   sluice explain /v1/users -c sluice.yaml --json
+  sluice explain -c sluice.yaml --domain edge --descriptor tenant=gold path=/a
 
 Exit status: 0 the request passes, 1 it does not, 3 the configuration cannot be used.)";
 
@@ -27,28 +31,44 @@ void add_explain(CLI::App& program, Action& action) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command =
       program.add_subcommand("explain", "Tell how one request would be decided, and why");
-  command->add_option("request", options->request, "Method and path: 'GET /v1/users'")
-      ->type_name("REQUEST")
-      ->required();
+  CLI::Option* request =
+      command->add_option("request", options->request, "Method and path: 'GET /v1/users'")
+          ->type_name("REQUEST");
   command->add_option("-c,--config", options->config, "Configuration or rules")
       ->type_name("FILE")
       ->required();
-  command->add_option("-H,--header", options->headers, "'name: value'; may be repeated")
-      ->type_name("HEADER")
-      ->expected(1)
-      ->take_all();
-  command->add_option("--ip", options->ip, "Address of the client (default 127.0.0.1)")
-      ->type_name("ADDRESS");
-  command->add_option("--host", options->host, "Host that is asked (default localhost)")
-      ->type_name("HOST");
-  command->add_option("--domain", options->domain, "Domain of rules (default: default)")
-      ->type_name("NAME");
+  CLI::Option* header =
+      command->add_option("-H,--header", options->headers, "'name: value'; may be repeated")
+          ->type_name("HEADER")
+          ->expected(1)
+          ->take_all();
+  CLI::Option* ip =
+      command->add_option("--ip", options->ip, "Address of the client (default 127.0.0.1)")
+          ->type_name("ADDRESS");
+  CLI::Option* host =
+      command->add_option("--host", options->host, "Host that is asked (default localhost)")
+          ->type_name("HOST");
+  CLI::Option* domain =
+      command->add_option("--domain", options->domain, "Domain of rules (default: default)")
+          ->type_name("NAME");
+  CLI::Option* descriptor =
+      command
+          ->add_option("--descriptor", options->descriptors,
+                       "Entries of a descriptor: key=value ...; may be repeated")
+          ->type_name("ENTRY");
+  for (CLI::Option* other : {request, header, ip, host}) descriptor->excludes(other);
+  descriptor->needs(domain);
   command->add_option("--repeat", options->repeat, "Send it so many times, explain the last")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
   command->add_flag("--json", options->json, "One JSON object");
   command->footer(kFooter);
-  command->callback([options, &action] { action = [options] { return explain(*options); }; });
+  command->callback([options, request, descriptor, &action] {
+    if (request->count() + descriptor->count() == 0) {
+      throw CLI::RequiredError{"REQUEST or --descriptor"};
+    }
+    action = [options] { return explain(*options); };
+  });
 }
 
 }  // namespace sluice::cli

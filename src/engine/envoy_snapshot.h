@@ -1,0 +1,78 @@
+// Trees of envoyproxy/ratelimit, ready for requests.
+//
+// That service adds up hits and compares the sum with a limit afterwards; so one counter may serve
+// several amounts, as when a request brings its own limit, and goes on past all of them. Therefore
+// the store does not know the limits of the trees but seven counters, one for each unit: windows
+// aligned to the epoch that count up to kCountMax, more than any sum that is compared. What follows
+// from a sum is the worker's affair.
+//
+// Where the store runs full, it forgets those first that have used the smallest share of what they
+// may. These have used little of kCountMax, so they go before the counters of rules.
+//
+// Immutable. The store outlives it.
+#pragma once
+
+#include "base/digest.h"
+#include "rules/envoy_rules.h"
+#include "store/store.h"
+#include <sluice/core/compiled_limit.h>
+#include <sluice/diagnostic.h>
+#include <sluice/time.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace sluice::engine {
+
+// What holds for all limits.
+struct EnvoyModes {
+  bool shadow_mode = false;  // the answer as a whole is never "over"; the statuses tell
+  bool quota_mode = false;   // as if every descriptor's limit said so
+};
+
+class EnvoySnapshot {
+ public:
+  // A sum stays here once it has come so far. A limit of more than this is never reached.
+  static constexpr std::uint64_t kCountMax = core::kAmountMax;
+
+  // Fails when the store has no room for the counters.
+  [[nodiscard]] static Parsed<std::shared_ptr<const EnvoySnapshot>> make(
+      std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes, store::Store& store,
+      Now now);
+  EnvoySnapshot(const EnvoySnapshot&) = delete;
+  EnvoySnapshot& operator=(const EnvoySnapshot&) = delete;
+  ~EnvoySnapshot();
+
+  [[nodiscard]] const rules::EnvoyRules& rules() const noexcept { return *rules_; }
+  [[nodiscard]] const EnvoyModes& modes() const noexcept { return modes_; }
+
+  // The counter of a unit, which is not unknown.
+  [[nodiscard]] store::LimitNumber counter(rules::EnvoyUnit unit) const noexcept {
+    return counters_[static_cast<std::size_t>(unit) - 1];
+  }
+
+  // What is counted under: domain, entries and unit. `limit` is the one that the rules have for the
+  // entries, or null if the request brought its own.
+  [[nodiscard]] Digest key(std::string_view domain, std::span<const DescriptorEntry> entries,
+                           rules::EnvoyUnit unit, const rules::EnvoyLimit* limit) const noexcept;
+
+ private:
+  static constexpr std::size_t kUnits = 7;
+
+  EnvoySnapshot(std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes,
+                store::Store& store) noexcept;
+  [[nodiscard]] Parsed<void> use_counters(Now now);
+
+  std::shared_ptr<const rules::EnvoyRules> rules_;
+  EnvoyModes modes_;
+  store::Store& store_;
+  DigestSecret secret_;
+  std::array<store::LimitNumber, kUnits> counters_{};  // by the number of the unit, from 1
+  std::size_t used_ = 0;                               // of them
+};
+
+}  // namespace sluice::engine
