@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <thread>
@@ -70,13 +71,18 @@ class Server::Worker {
   }
   void drain() {
     loop_->post([this] {
-      for (const auto& acceptor : acceptors_) acceptor->stop();
+      for (const auto& acceptor : acceptors_) acceptor->finish();
       listeners_.clear();
+      acceptors_.clear();
       gateway_.drain();
+      connections_.store(gateway_.connections(), std::memory_order_relaxed);
+      is_draining_.store(true, std::memory_order_release);
     });
   }
-  [[nodiscard]] std::size_t connections() const noexcept {
-    return connections_.load(std::memory_order_relaxed);
+  // Nothing is left, and nothing will come.
+  [[nodiscard]] bool is_drained() const noexcept {
+    return is_draining_.load(std::memory_order_acquire) &&
+           connections_.load(std::memory_order_relaxed) == 0;
   }
 
  private:
@@ -92,6 +98,7 @@ class Server::Worker {
   std::vector<std::unique_ptr<net::Listener>> listeners_;
   std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
   std::atomic<std::size_t> connections_{0};
+  std::atomic<bool> is_draining_{false};
   std::jthread thread_;  // last: it uses all the others
 };
 
@@ -248,10 +255,10 @@ void Server::drain() {
 }
 
 void Server::look() {
-  std::size_t left = 0;
-  for (const auto& worker : workers_) left += worker->connections();
-  if (left == 0 || loop_->now().mono >= drain_until_) return loop_->stop();
-  for (const auto& worker : workers_) worker->drain();  // whose requests have ended meanwhile
+  const bool drained =
+      std::ranges::all_of(workers_, [](const auto& worker) { return worker->is_drained(); });
+  if (drained || loop_->now().mono >= drain_until_) return loop_->stop();
+  for (const auto& worker : workers_) worker->drain();  // they may have ended meanwhile
   loop_->set(drained_, kLookEvery);
 }
 

@@ -10,7 +10,7 @@ namespace sluice::gateway {
 Connection::Step Connection::refuse() {
   Exchange& exchange = *exchange_;
   if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
-  if (!body_is_here()) keep_alive_ = false;
+  if (!skip_body()) keep_alive_ = false;
   return answer_with(
       write_refusal({exchange.answer_buffer.get(), BufferPool::kBytes}, exchange.op,
                     {.close = !keep_alive_,
@@ -23,7 +23,7 @@ Connection::Step Connection::answer(std::uint16_t status, const char* why) {
   Exchange& exchange = *exchange_;
   if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
   const bool was_parsed = in_.floor > 0;
-  if (was_parsed && !exchange.upload.is_done() && !body_is_here()) keep_alive_ = false;
+  if (was_parsed && !skip_body()) keep_alive_ = false;
   if (exchange.fault[0] == '\0') exchange.fault = why;
   return answer_with(
       write_problem({exchange.answer_buffer.get(), BufferPool::kBytes}, status, why,
@@ -55,18 +55,21 @@ Connection::Step Connection::write_answer() {
   return linger();
 }
 
-// Whether all of the body has come already and can be thrown away. Only when it was not passed on.
-bool Connection::body_is_here() noexcept {
+// Whether what follows in the buffer is the next request: the body was passed on, or all of it has
+// come already and can be thrown away.
+bool Connection::skip_body() noexcept {
   Exchange& exchange = *exchange_;
   if (exchange.upload.has_begun()) return exchange.upload.is_done();
+  if (exchange.body_skipped) return true;
   net::BodyReader reader{head().body, exchange.request_trailers};
   std::size_t at = in_.begin;
   while (!reader.is_done()) {
     const net::BodyPiece piece = reader.feed({in_.buffer.data() + at, in_.end - at});
-    if (piece.fault || piece.consumed == 0) return reader.is_done() && !piece.fault;
+    if (piece.fault || (piece.consumed == 0 && !reader.is_done())) return false;
     at += piece.consumed;
   }
   in_.begin = at;
+  exchange.body_skipped = true;
   return true;
 }
 
