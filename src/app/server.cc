@@ -27,6 +27,17 @@ void report(Diagnostic& diagnostic, config::Diagnostics& diagnostics) {
   diagnostics.add(std::move(mistake));
 }
 
+// Of several sockets that share a port. They would share it with another process, too; so it has to
+// be free for one that does not share.
+Parsed<net::Listener> listen_first(net::Endpoint endpoint) {
+  {
+    auto alone = net::listen_on(endpoint);
+    if (!alone) return alone;
+    endpoint = alone->endpoint();
+  }
+  return net::listen_on(endpoint, {.reuse_port = true});
+}
+
 class Counting final : public gateway::Observer {
  public:
   void ended(const gateway::RequestRecord& /*record*/) noexcept override {}
@@ -164,6 +175,7 @@ bool Server::open_workers(const ServeConfig& serve, config::Diagnostics& diagnos
   const unsigned count =
       serve.workers > 0 ? serve.workers : std::max(1U, std::thread::hardware_concurrency());
   listening_ = serve.listen.gateway;
+  std::vector<net::Endpoint> endpoints = listening_;
   for (unsigned i = 0; i < count; ++i) {
     auto loop = net::EventLoop::create(clock_);
     if (!loop) {
@@ -171,11 +183,13 @@ bool Server::open_workers(const ServeConfig& serve, config::Diagnostics& diagnos
       return false;
     }
     auto worker = std::make_unique<Worker>(*std::move(loop), *resolver_, *room_, count, serve, tls);
-    for (net::Endpoint& endpoint : listening_) {
+    for (net::Endpoint& endpoint : endpoints) {
       // One that the service manager has opened serves one worker; the others open their own.
-      auto listener = net::listen_on(
-          endpoint, {.reuse_port = count > 1 && endpoint.kind != net::Endpoint::Kind::unix_path});
-      if (!listener && i > 0 && endpoint.kind == net::Endpoint::Kind::unix_path) continue;
+      const bool is_path = endpoint.kind == net::Endpoint::Kind::unix_path;
+      const bool is_shared = count > 1 && !is_path;
+      auto listener = is_shared && i == 0 ? listen_first(endpoint)
+                                          : net::listen_on(endpoint, {.reuse_port = is_shared});
+      if (!listener && i > 0 && is_path) continue;
       if (!listener) {
         report(listener.error(), diagnostics);
         return false;
@@ -237,6 +251,9 @@ void Server::reload() {
   if (!diagnostics.ok() || !room_->replace(configuration, diagnostics)) {
     options_.say("kept the old configuration:\n" + diagnostics.text());
     return manager_.ready("serving; the new file is wrong");
+  }
+  if (configuration.serve.listen.gateway != listening_) {
+    options_.say("listeners change with a restart only; those that are open stay");
   }
   const auto options = std::make_shared<const gateway::GatewayOptions>(configuration.serve.gateway);
   for (const auto& worker : workers_) worker->use(options, tls);

@@ -295,10 +295,16 @@ class Gateway:
 
     def stop(self):
         """A clean end is part of every test."""
-        if self.process.poll() is None:
+        if not self.is_over():
             self.signal(signal.SIGTERM)
-            self.signal(signal.SIGTERM)
+            # Two at once would be one for the system.
+            wait_until(lambda: "draining" in self.said or self.is_over(), "it drains")
+            if not self.is_over():
+                self.signal(signal.SIGTERM)
         return self.wait()
+
+    def is_over(self):
+        return self.process.poll() is not None
 
     def kill(self):
         self.process.kill()

@@ -23,6 +23,7 @@ class Load:
         self.answers = []
         self.failures = []
         self.turned_away = 0
+        self.ends = False  # the gateway was told to
         self.over = threading.Event()
         self.threads = [threading.Thread(target=self.run) for _ in range(clients)]
         for thread in self.threads:
@@ -39,12 +40,18 @@ class Load:
                 self.ask_until_told_to_stop(client)
 
     def ask_until_told_to_stop(self, client):
+        is_new = True
         while not self.over.is_set():
             try:
                 answer = client.get()
             except (EOFError, OSError) as failure:
-                self.failures.append(repr(failure))
+                # The system resets what came between the last look at the queue and its end.
+                if self.ends and is_new:
+                    self.turned_away += 1
+                else:
+                    self.failures.append(repr(failure))
                 return
+            is_new = False
             self.answers.append((answer.status, answer.body))
             if answer.get("connection") == "close":
                 return
@@ -120,6 +127,7 @@ class Ends(GatewayTest):
         front = self.gateway(self.upstream())
         load = Load(front, 16)
         load.has_answers(200)
+        load.ends = True
         front.signal(signal.SIGTERM)
         self.assertEqual(front.wait(), 0)
         load.end()
@@ -189,6 +197,13 @@ class Starts(GatewayTest):
             address = "127.0.0.1:%d" % taken.getsockname()[1]
             text = self.configuration("127.0.0.1:1").replace("127.0.0.1:0", address)
             self.fails(f"{address}.*in use", text)
+            self.fails(f"{address}.*in use", text.replace("workers: 2", "workers: 1"))
+
+    # Workers share the port; two gateways by mistake do not.
+    def test_a_port_of_another_gateway(self):
+        text = self.configuration("127.0.0.1:1")
+        front = self.serve(text)
+        self.fails("in use", text.replace("127.0.0.1:0", f"127.0.0.1:{front.port}"))
 
     def test_a_file_that_is_missing_or_wrong(self):
         self.fails("missing.yaml", path=os.path.join(self.folder, "missing.yaml"))
