@@ -217,6 +217,7 @@ void Server::run() {
                                            [this] { loop_->post([this] { reload(); }); });
     if (started) watch = *std::move(started);
     if (!started) options_.say("changes of the file are not noticed: " + started.error().text());
+    reload_if_changed();
   }
   manager_.ready("serving");
   loop_->run();
@@ -230,6 +231,13 @@ void Server::on_signal(int number) {
   if (number != SIGTERM && number != SIGINT) return;
   if (draining_) return loop_->stop();
   drain();
+}
+
+// Between the reading of the file and the watch over it.
+void Server::reload_if_changed() {
+  const std::string before = std::exchange(options_.text, {});
+  const Parsed<std::string> text = read_file(options_.file, kFileBytesMax);
+  if (!text || *text != before) reload();
 }
 
 void Server::reload() {

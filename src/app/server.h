@@ -28,6 +28,7 @@ namespace sluice::app {
 
 struct ServerOptions {
   std::string file;  // empty: not watched, and nothing to reload
+  std::string text;  // of the file; what was changed since is taken over at once
   Nanos drain_within{std::chrono::seconds{30}};
   std::function<void(std::string_view)> say;  // one line for the operator; from one thread
 };
@@ -57,6 +58,7 @@ class Server {
   [[nodiscard]] bool open_workers(const ServeConfig& serve, config::Diagnostics& diagnostics);
   void on_signal(int number);
   void reload();
+  void reload_if_changed();
   void drain();
   void look();
 

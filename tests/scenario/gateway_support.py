@@ -332,7 +332,9 @@ class GatewayTest(ScenarioTest):
 
         return self.upstream(serve)
 
-    def configuration(self, *upstreams, rules=NO_RULES, of_upstream="", more=""):
+    STATE = "state: {memory: 4MiB}"
+
+    def configuration(self, *upstreams, rules=NO_RULES, of_upstream="", more="", state=STATE):
         servers = ", ".join(f"'{getattr(one, 'address', one)}'" for one in upstreams)
         return "\n".join(
             [
@@ -341,6 +343,7 @@ class GatewayTest(ScenarioTest):
                 f"upstreams: {{app: {{servers: [{servers}]{of_upstream and ', '}{of_upstream}}}}}",
                 "routes: [{path: /**, upstream: app}]",
                 f"rules: {rules}",
+                state,
                 more,
             ]
         )

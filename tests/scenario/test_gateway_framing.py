@@ -1,8 +1,9 @@
 """What the gateway takes for a request, byte by byte, and how it refuses the rest."""
 
+import threading
 import unittest
 
-from gateway_support import GatewayTest, get, post, reply
+from gateway_support import PATIENCE, GatewayTest, get, post, reply
 
 
 class Refusals(GatewayTest):
@@ -173,6 +174,17 @@ class Understood(GatewayTest):
             client.send(post(b"one") + post(b"two") + get() + post(b"four"))
             bodies = [client.answer().body for _ in range(4)]
         self.assertEqual(bodies, [b"one", b"two", b"", b"four"])
+
+    # Far more than a buffer, so that requests are cut anywhere.
+    def test_many_requests_in_a_row_are_answered_in_order(self):
+        bodies = [b"%d " % i * (i % 97) for i in range(2000)]
+        with self.front.connect() as client:
+            everything = b"".join(post(body) for body in bodies)
+            sender = threading.Thread(target=client.send, args=(everything,))
+            sender.start()
+            for body in bodies:
+                self.assertEqual(client.answer().body, body)
+            sender.join(PATIENCE)
 
     def test_a_request_byte_by_byte(self):
         with self.front.connect() as client:

@@ -176,7 +176,7 @@ class Ends(GatewayTest):
         text = self.configuration(
             self.upstream(),
             rules="[{name: three, per: ip, limit: 3/1h}]",
-            more=f"state: {{memory: 4MiB, file: '{self.folder}/state'}}",
+            state=f"state: {{memory: 4MiB, file: '{self.folder}/state'}}",
         )
         front = self.serve(text)
         self.assertEqual([front.get().status for _ in range(2)], [200, 200])

@@ -253,6 +253,28 @@ class Bodies(GatewayTest):
             self.assertLess(front.resident_bytes() - before, 4 * MEBI)
         stop.set()
 
+    def test_a_slow_client_slows_the_upstream_down(self):
+        sent = []
+
+        def serve(request, wire):
+            if request.target == "/small":
+                return wire.send(reply())
+            wire.send(f"HTTP/1.1 200 OK\r\nContent-Length: {256 * MEBI}\r\n\r\n".encode())
+            wire.sock.settimeout(1)
+            while sum(sent) < 256 * MEBI:
+                sent.append(wire.sock.send(b"a" * MEBI))
+
+        app = self.upstream(serve)
+        front = self.gateway(app)
+        with front.connect(receive_buffer=65536) as client:
+            client.get("/small")
+            before = front.resident_bytes()
+            client.send(get())
+            wait_until(lambda: len(app.threads) == 3, "the upstream was asked")
+            app.threads[2].join(PATIENCE)
+            self.assertLess(sum(sent), 64 * MEBI)
+            self.assertLess(front.resident_bytes() - before, 4 * MEBI)
+
     def test_an_answer_may_come_before_the_end_of_the_body(self):
         def serve(request, wire):
             wire.send(reply(b"enough", "403 Forbidden"))

@@ -175,7 +175,7 @@ std::string_view Connection::forwarded_for() {
   char* const begin = exchange.answer_buffer.get();
   char* end = begin;
   for (const HeaderView& header : head().headers) {
-    if (!equals_ignoring_case(header.name, kForwardedFor)) continue;
+    if (!equals_ignoring_case(header.name, kForwardedFor) || header.value.empty()) continue;
     end = std::ranges::copy(header.value, end).out;
     end = std::ranges::copy(std::string_view{", "}, end).out;
   }
