@@ -189,9 +189,7 @@ class Upstream:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             wire = Wire(connection)
             self.wires.append(wire)
-            thread = threading.Thread(
-                target=self.talk, args=(wire, len(self.wires)), daemon=True
-            )
+            thread = threading.Thread(target=self.talk, args=(wire, len(self.wires)), daemon=True)
             self.threads.append(thread)
             thread.start()
 
