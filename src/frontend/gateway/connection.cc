@@ -202,8 +202,8 @@ void Connection::begin_exchange() {
   exchange.download.reset();
   keep_alive_ = true;
   phase_ = Phase::head;
-  if (in_.begin < in_.end)
-    arm(options().head_within);  // its first bytes came with the last request
+  // Its first bytes may have come with the last request.
+  if (in_.begin < in_.end) arm(options().head_within);
 }
 
 // The answer was given: on to the next request, or farewell.
