@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -30,6 +31,17 @@ void report(Diagnostic& diagnostic, config::Diagnostics& diagnostics) {
   mistake.message = std::move(diagnostic.message);
   mistake.remedy = std::move(diagnostic.remedy);
   diagnostics.add(std::move(mistake));
+}
+
+// Of several sockets that share a port. They would share it with another process, too; so it has to
+// be free for one that does not share.
+Parsed<net::Listener> listen_first(net::Endpoint endpoint) {
+  {
+    auto alone = net::listen_on(endpoint);
+    if (!alone) return alone;
+    endpoint = alone->endpoint();
+  }
+  return net::listen_on(endpoint, {.reuse_port = true});
 }
 
 // Writes lines of the access log when there are some, once per turn of the loop.
@@ -115,13 +127,18 @@ class Server::Worker {
   }
   void drain() {
     loop_->post([this] {
-      for (const auto& acceptor : acceptors_) acceptor->stop();
+      for (const auto& acceptor : acceptors_) acceptor->finish();
       listeners_.clear();
+      acceptors_.clear();
       gateway_.drain();
+      connections_.store(gateway_.connections(), std::memory_order_relaxed);
+      is_draining_.store(true, std::memory_order_release);
     });
   }
-  [[nodiscard]] std::size_t connections() const noexcept {
-    return connections_.load(std::memory_order_relaxed);
+  // Nothing is left, and nothing will come.
+  [[nodiscard]] bool is_drained() const noexcept {
+    return is_draining_.load(std::memory_order_acquire) &&
+           connections_.load(std::memory_order_relaxed) == 0;
   }
 
  private:
@@ -138,6 +155,7 @@ class Server::Worker {
   std::vector<std::unique_ptr<net::Listener>> listeners_;
   std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
   std::atomic<std::size_t> connections_{0};
+  std::atomic<bool> is_draining_{false};
   std::jthread thread_;  // last: it uses all the others
 };
 
@@ -203,6 +221,7 @@ bool Server::open_workers(const ServeConfig& serve, config::Diagnostics& diagnos
   const unsigned count =
       serve.workers > 0 ? serve.workers : std::max(1U, std::thread::hardware_concurrency());
   listening_ = serve.listen.gateway;
+  std::vector<net::Endpoint> endpoints = listening_;
   for (unsigned i = 0; i < count; ++i) {
     auto loop = net::EventLoop::create(clock_);
     if (!loop) {
@@ -217,11 +236,13 @@ bool Server::open_workers(const ServeConfig& serve, config::Diagnostics& diagnos
       report(cannot, diagnostics);
       return false;
     }
-    for (net::Endpoint& endpoint : listening_) {
+    for (net::Endpoint& endpoint : endpoints) {
       // One that the service manager has opened serves one worker; the others open their own.
-      auto listener = net::listen_on(
-          endpoint, {.reuse_port = count > 1 && endpoint.kind != net::Endpoint::Kind::unix_path});
-      if (!listener && i > 0 && endpoint.kind == net::Endpoint::Kind::unix_path) continue;
+      const bool is_path = endpoint.kind == net::Endpoint::Kind::unix_path;
+      const bool is_shared = count > 1 && !is_path;
+      auto listener = is_shared && i == 0 ? listen_first(endpoint)
+                                          : net::listen_on(endpoint, {.reuse_port = is_shared});
+      if (!listener && i > 0 && is_path) continue;
       if (!listener) {
         report(listener.error(), diagnostics);
         return false;
@@ -249,6 +270,7 @@ void Server::run() {
                                            [this] { loop_->post([this] { reload(); }); });
     if (started) watch = *std::move(started);
     if (!started) options_.say("changes of the file are not noticed: " + started.error().text());
+    reload_if_changed();
   }
   manager_.ready("serving");
   loop_->run();
@@ -262,6 +284,13 @@ void Server::on_signal(int number) {
   if (number != SIGTERM && number != SIGINT) return;
   if (draining_) return loop_->stop();
   drain();
+}
+
+// Between the reading of the file and the watch over it.
+void Server::reload_if_changed() {
+  const std::string before = std::exchange(options_.text, {});
+  const Parsed<std::string> text = read_file(options_.file, kFileBytesMax);
+  if (!text || *text != before) reload();
 }
 
 void Server::reload() {
@@ -284,6 +313,9 @@ void Server::reload() {
     options_.say("kept the old configuration:\n" + diagnostics.text());
     return manager_.ready("serving; the new file is wrong");
   }
+  if (configuration.serve.listen.gateway != listening_) {
+    options_.say("listeners change with a restart only; those that are open stay");
+  }
   const auto options = std::make_shared<const gateway::GatewayOptions>(configuration.serve.gateway);
   for (const auto& worker : workers_) worker->use(options, tls);
   options_.say(
@@ -301,10 +333,10 @@ void Server::drain() {
 }
 
 void Server::look() {
-  std::size_t left = 0;
-  for (const auto& worker : workers_) left += worker->connections();
-  if (left == 0 || loop_->now().mono >= drain_until_) return loop_->stop();
-  for (const auto& worker : workers_) worker->drain();  // whose requests have ended meanwhile
+  const bool drained =
+      std::ranges::all_of(workers_, [](const auto& worker) { return worker->is_drained(); });
+  if (drained || loop_->now().mono >= drain_until_) return loop_->stop();
+  for (const auto& worker : workers_) worker->drain();  // they may have ended meanwhile
   loop_->set(drained_, kLookEvery);
 }
 

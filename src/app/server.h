@@ -28,6 +28,7 @@ namespace sluice::app {
 
 struct ServerOptions {
   std::string file;  // empty: not watched, and nothing to reload
+  std::string text;  // of the file; what was changed since is taken over at once
   Nanos drain_within{std::chrono::seconds{30}};
   std::function<void(std::string_view)> say;  // one line for the operator; from one thread
 };
@@ -57,6 +58,7 @@ class Server {
   [[nodiscard]] bool open_workers(const ServeConfig& serve, config::Diagnostics& diagnostics);
   void on_signal(int number);
   void reload();
+  void reload_if_changed();
   void drain();
   void look();
 
@@ -69,7 +71,7 @@ class Server {
   std::unique_ptr<EngineRoom> room_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::string> endpoints_;
-  std::vector<net::Endpoint> listening_;
+  std::vector<net::Endpoint> listening_;  // as the file said
   net::Timer drained_;
   MonoTime drain_until_{};
   bool draining_ = false;

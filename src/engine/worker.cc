@@ -109,8 +109,8 @@ void Worker::decide_batch(std::span<Op* const> ops, std::span<const RequestView>
 }
 
 Worker::Prepared Worker::prepare(Op& op, const RequestView& request, Now now) noexcept {
-  identity::Identity client = identity::Identifier::unproven(identifier_->address_of(request));
-  return prepare(op, request, client, now,
+  client_ = identity::Identifier::unproven(identifier_->address_of(request));
+  return prepare(op, request, client_, now,
                  [&](identity::Identity& who) { identifier_->prove(request, now, scratch_, who); });
 }
 

@@ -46,19 +46,30 @@ void Acceptor::on_events(Events /*events*/) {
   if (!pause_.is_set()) accept_some();
 }
 
+void Acceptor::finish() {
+  // As many as wait in the system's queue at most; meanwhile others come.
+  for (int turns = 0; turns < 4096 / kPerTurn && accept_up_to_all();) ++turns;
+  stop();
+}
+
 void Acceptor::accept_some() {
+  // There may be more, and we shall not be told.
+  if (accept_up_to_all()) loop_->run_soon(rest_);
+}
+
+bool Acceptor::accept_up_to_all() {
   for (int i = 0; i < kPerTurn; ++i) {
-    if (loop_ == nullptr) return;
+    if (loop_ == nullptr) return false;
     SocketAddress address;
     FileDescriptor connection = accept_one(descriptor_, address);
     if (connection) {
       ++counts_.accepted;
       on_accepted_(Accepted{std::move(connection), Peer::of(address)});
     } else if (!go_on_after(errno)) {
-      return;
+      return false;
     }
   }
-  if (loop_ != nullptr) loop_->run_soon(rest_);  // there may be more, and we shall not be told
+  return loop_ != nullptr;
 }
 
 bool Acceptor::go_on_after(int error) noexcept {

@@ -43,12 +43,15 @@ class Acceptor {
   [[nodiscard]] Result<void> start(EventLoop& loop, int descriptor) noexcept;
   // New connections wait in the queue of the system, or go to other sockets of the same port.
   void stop() noexcept;
+  // Stops once those that wait were accepted: the system resets them when the socket closes.
+  void finish();
 
   [[nodiscard]] const AcceptCounts& counts() const noexcept { return counts_; }
 
  private:
   void on_events(Events events);
   void accept_some();
+  [[nodiscard]] bool accept_up_to_all();  // true: there may be more
   [[nodiscard]] bool go_on_after(int error) noexcept;
   void refuse_waiting() noexcept;
   void pause() noexcept;

@@ -213,6 +213,20 @@ TEST(Acceptor, StopsAndStartsAgain) {
   EXPECT_TRUE(loop.until([&] { return host.accepted.size() == 1; }));
 }
 
+// Whoever was let into the queue is served: closing the socket would reset them.
+TEST(Acceptor, TakesAllThatWaitBeforeItFinishes) {
+  const Loop loop;
+  const Listener listener = listen_on(free_port()).value();
+  Host host{*loop, listener};
+  std::vector<FileDescriptor> clients;
+  for (int i = 0; i < 200; ++i) clients.push_back(connect_to(testing::address_of(listener)));
+  host.acceptor.finish();
+  EXPECT_EQ(host.accepted.size(), 200U);
+  const FileDescriptor late = connect_to(testing::address_of(listener));
+  loop->turn(0s);
+  EXPECT_EQ(host.accepted.size(), 200U);
+}
+
 // The highest descriptor in use is one that this process just opened.
 void allow_no_more_descriptors_than_now_and(rlim_t more) {
   const FileDescriptor next{::open("/dev/null", O_RDONLY)};

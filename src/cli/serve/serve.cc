@@ -75,8 +75,8 @@ ExitCode serve(const ServeOptions& options) {
   const std::string name = options.file.empty() ? "demonstration" : options.file;
   const app::Configuration configuration = app::read_configuration(text, name, diagnostics);
   if (!diagnostics.ok()) return fail(diagnostics);
-  const auto server =
-      app::Server::open(configuration, {.file = options.file, .say = say}, kClock, diagnostics);
+  const auto server = app::Server::open(
+      configuration, {.file = options.file, .text = text, .say = say}, kClock, diagnostics);
   if (server == nullptr) return fail(diagnostics);
   for (const std::string& endpoint : server->endpoints()) {
     say(fmt::format("gateway on {}, {} workers, {} rules", endpoint, server->workers(),

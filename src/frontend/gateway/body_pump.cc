@@ -14,8 +14,7 @@ void Window::compact() noexcept {
 void BodyPump::reset() noexcept {
   task_.from = nullptr;
   first_ = count_ = chunks_ = 0;
-  finished_ = true;
-  written_ = false;
+  finished_ = written_ = false;
   bytes_ = 0;
   fault_ = {};
 }
@@ -62,6 +61,10 @@ bool BodyPump::gather() noexcept {
     const net::BodyPiece piece = task_.reader.feed(task_.window->bytes());
     if (piece.fault) {
       fault_ = piece.fault;
+      return false;
+    }
+    if (task_.bytes_max > 0 && piece.data.size() > task_.bytes_max - bytes_) {
+      fault_ = {.status = 413, .why = "the body is too large"};
       return false;
     }
     task_.window->begin += piece.consumed;

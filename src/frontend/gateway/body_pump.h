@@ -50,6 +50,7 @@ class BodyPump {
     net::BodyReader reader;
     bool chunked = false;            // how it goes out
     bool trailers = false;           // the receiver wants them
+    std::uint64_t bytes_max = 0;     // of the body; more is a fault with the status 413; 0: any
     std::string_view head;           // goes before the body
     std::span<char> trailer_buffer;  // not the one that the head is in
   };
@@ -58,6 +59,7 @@ class BodyPump {
   void begin(const Task& task) noexcept;
   [[nodiscard]] Progress pump() noexcept;
 
+  // Has begun, and all of the body went out.
   [[nodiscard]] bool is_done() const noexcept { return finished_ && first_ == count_; }
   [[nodiscard]] bool has_begun() const noexcept { return task_.from != nullptr; }
   // The source has to bring more, or the sink to take more.
@@ -83,7 +85,7 @@ class BodyPump {
   std::size_t count_ = 0;
   std::array<std::array<char, net::kChunkHeadBytesMax>, kChunks> chunk_heads_{};
   std::size_t chunks_ = 0;
-  bool finished_ = true;  // everything was gathered
+  bool finished_ = false;  // everything was gathered
   bool written_ = false;
   std::uint64_t bytes_ = 0;
   net::HttpFault fault_;

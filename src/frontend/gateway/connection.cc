@@ -84,7 +84,7 @@ Connection::Step Connection::wait_for_request() {
     begin_exchange();
     return Step::again;
   }
-  if (stream_.peer_hung_up() || gateway_.is_draining()) return close();
+  if (stream_.peer_hung_up()) return close();
   return Step::wait;
 }
 
@@ -124,7 +124,11 @@ Connection::Step Connection::read_head() {
 }
 
 // Nothing to do for the client but to see whether it is still there.
-Connection::Step Connection::watch_client() { return stream_.peer_hung_up() ? cut() : Step::wait; }
+Connection::Step Connection::watch_client() { return client_left() ? cut() : Step::wait; }
+
+// A client that only sends nothing more looks like one that is gone, and those are far more common:
+// what was held for them is of use to others.
+bool Connection::client_left() const noexcept { return stream_.peer_hung_up(); }
 
 void Connection::on_timer() { run(timed_out()); }
 
@@ -148,12 +152,16 @@ Connection::Step Connection::timed_out() {
   if (exchange.head_received) return cut();
   if (exchange.upload.is_done())
     return server_failed(504, "the server did not answer in time", true);
+  const std::uint64_t came =
+      exchange.upload.bytes() - std::exchange(upload_seen_, exchange.upload.bytes());
   if (!exchange.upload.waits_for_source()) {
-    return server_failed(504, "the server does not take the request", true);
+    if (came == 0) return server_failed(504, "the server does not take the request", true);
+    arm(options().body_every);  // slowly, but it does
+    return Step::again;
   }
   const auto seconds = static_cast<std::uint64_t>(options().body_every / std::chrono::seconds{1});
   const std::uint64_t wanted = seconds * options().body_bytes_per_second;
-  if (exchange.upload.bytes() - std::exchange(upload_seen_, exchange.upload.bytes()) < wanted) {
+  if (came < wanted) {
     ++gateway_.counts_.timeouts;
     keep_alive_ = false;
     release_upstream(false);
@@ -164,7 +172,7 @@ Connection::Step Connection::timed_out() {
 }
 
 void Connection::drain() {
-  if (phase_ == Phase::idle || phase_ == Phase::handshake) run(close());
+  if (phase_ == Phase::idle || phase_ == Phase::handshake) arm(kFarewell);
 }
 
 // ---- exchanges --------------------------------------------------------------------------------
@@ -182,7 +190,9 @@ void Connection::begin_exchange() {
   exchange.group = nullptr;
   exchange.tried = nullptr;
   exchange.attempts = 0;
-  exchange.decided = exchange.head_received = exchange.upload_failed = false;
+  exchange.wants_fresh = false;
+  exchange.decided = exchange.body_skipped = false;
+  exchange.head_received = exchange.upload_failed = false;
   exchange.status = 0;
   exchange.answer_bytes = 0;
   exchange.upstream_time = Nanos{0};
@@ -192,11 +202,13 @@ void Connection::begin_exchange() {
   exchange.download.reset();
   keep_alive_ = true;
   phase_ = Phase::head;
+  // Its first bytes may have come with the last request.
+  if (in_.begin < in_.end) arm(options().head_within);
 }
 
 // The answer was given: on to the next request, or farewell.
 Connection::Step Connection::end_exchange() {
-  const bool body_read = exchange_->upload.is_done() || body_is_here();
+  const bool body_read = skip_body();
   release_upstream(body_read && exchange_->download.is_done());
   give_back_exchange();
   if (!body_read) return linger();
@@ -209,7 +221,7 @@ Connection::Step Connection::end_exchange() {
     in_ = {};
   }
   phase_ = Phase::idle;
-  arm(options().idle_for);
+  arm(gateway_.is_draining() ? kFarewell : options().idle_for);
   return Step::again;
 }
 
@@ -279,6 +291,7 @@ void Connection::tell_observer() {
 // ---- ends -------------------------------------------------------------------------------------
 
 Connection::Step Connection::close() {
+  if (in_.begin < in_.end || stream_.can_read()) return linger();
   stream_.finish_writing();
   return Step::gone;
 }

@@ -27,6 +27,7 @@
 #include <sluice/request.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -65,7 +66,8 @@ struct Exchange {
   net::RequestParser request;
   net::ResponseParser response;
   engine::Op op;
-  bool decided = false;  // the op is to be settled
+  bool decided = false;       // the op is to be settled
+  bool body_skipped = false;  // it was not passed on, and is no more in the way
   BodyPump upload;
   BodyPump download;
   Window from_server;
@@ -77,6 +79,7 @@ struct Exchange {
   UpstreamGroup* group = nullptr;
   const UpstreamServer* tried = nullptr;
   std::uint32_t attempts = 0;
+  bool wants_fresh = false;       // a connection that nobody used before
   std::string_view request_head;  // as it goes to the server
   bool head_received = false;     // of the final answer
   bool upload_failed = false;     // the server takes no more; maybe it has answered
@@ -105,9 +108,13 @@ class Connection : public net::ListHook {
   // False: it is of no use and may be destroyed.
   [[nodiscard]] bool open(FileDescriptor descriptor);
 
-  // No new requests; ends as soon as the one under way is over.
+  // Ends with the answer to the request under way, or to one that comes within kFarewell.
   void drain();
   [[nodiscard]] const net::Peer& peer() const noexcept { return peer_; }
+
+  // A client that was told nothing of the end may be sending its next request just now: closing at
+  // once would lose it.
+  static constexpr Nanos kFarewell{std::chrono::seconds{1}};
 
  private:
   enum class Phase : std::uint8_t {
@@ -137,12 +144,13 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step wait_for_request();
   [[nodiscard]] Step read_head();
   [[nodiscard]] Step watch_client();
+  [[nodiscard]] bool client_left() const noexcept;
   void begin_exchange();
   [[nodiscard]] Step end_exchange();
   void give_back_exchange();
   void tell_observer();
   [[nodiscard]] Step close();   // after all that was to be said
-  [[nodiscard]] Step linger();  // with something unread
+  [[nodiscard]] Step linger();  // the same, while something may still come
   [[nodiscard]] Step cut();     // in the middle of something
 
   // connection_request.cc
@@ -152,6 +160,7 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step check_request();
   void choose_request_id();
   [[nodiscard]] bool write_request_head();
+  [[nodiscard]] std::string_view forwarded_for();
 
   // connection_upstream.cc
   [[nodiscard]] Step connect();
@@ -173,8 +182,12 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step answer_with(std::uint16_t status, Write&& write);
   [[nodiscard]] frontend::Asking asking() const noexcept;
   [[nodiscard]] Step write_answer();
-  [[nodiscard]] bool body_is_here() noexcept;
+  [[nodiscard]] bool skip_body() noexcept;
 
+  // Who passed a message on, and by which version it came to us.
+  [[nodiscard]] static std::string_view via(const net::MessageHead& message) noexcept {
+    return message.minor_version == 0 ? "1.0 sluice" : "1.1 sluice";
+  }
   void arm(Nanos after) noexcept;
   [[nodiscard]] const GatewayOptions& options() const noexcept;
   [[nodiscard]] Now now() const noexcept;

@@ -13,7 +13,7 @@ constexpr std::string_view kMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTI
 }  // namespace
 
 Connection::Step Connection::refuse() {
-  if (!body_is_here()) keep_alive_ = false;
+  if (!skip_body()) keep_alive_ = false;
   const std::uint16_t status = exchange_->op.status;
   return answer_with(status, [this](net::HeadWriter& head, std::span<char> room) {
     return options().answers->refuse(head, room, exchange_->op, asking());
@@ -22,7 +22,7 @@ Connection::Step Connection::refuse() {
 
 Connection::Step Connection::answer(std::uint16_t status, const char* why) {
   Exchange& exchange = *exchange_;
-  if (in_.floor > 0 && !exchange.upload.is_done() && !body_is_here()) keep_alive_ = false;
+  if (in_.floor > 0 && !skip_body()) keep_alive_ = false;
   if (exchange.fault[0] == '\0') exchange.fault = why;
   return answer_with(status, [&](net::HeadWriter& head, std::span<char> room) {
     return options().answers->fail(head, room,
@@ -89,18 +89,21 @@ Connection::Step Connection::write_answer() {
   return linger();
 }
 
-// Whether all of the body has come already and can be thrown away. Only when it was not passed on.
-bool Connection::body_is_here() noexcept {
+// Whether what follows in the buffer is the next request: the body was passed on, or all of it has
+// come already and can be thrown away.
+bool Connection::skip_body() noexcept {
   Exchange& exchange = *exchange_;
   if (exchange.upload.has_begun()) return exchange.upload.is_done();
+  if (exchange.body_skipped) return true;
   net::BodyReader reader{head().body, exchange.request_trailers};
   std::size_t at = in_.begin;
   while (!reader.is_done()) {
     const net::BodyPiece piece = reader.feed({in_.buffer.data() + at, in_.end - at});
-    if (piece.fault || piece.consumed == 0) return reader.is_done() && !piece.fault;
+    if (piece.fault || (piece.consumed == 0 && !reader.is_done())) return false;
     at += piece.consumed;
   }
   in_.begin = at;
+  exchange.body_skipped = true;
   return true;
 }
 

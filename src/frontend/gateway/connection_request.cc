@@ -19,14 +19,32 @@ std::uint64_t hash_of(const identity::Identity& client) noexcept {
   return std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-// Lines that the gateway writes itself, or that only a trusted proxy may write.
-bool is_replaced(std::string_view name) noexcept {
-  return equals_ignoring_case(name, "x-forwarded-for") ||
-         equals_ignoring_case(name, "x-forwarded-proto") ||
-         equals_ignoring_case(name, "x-forwarded-host") ||
-         equals_ignoring_case(name, "x-forwarded-port") ||
-         equals_ignoring_case(name, "x-real-ip") || equals_ignoring_case(name, "forwarded") ||
-         equals_ignoring_case(name, "x-request-id");
+// Many servers hand headers to programs with _ for -, so that the two cannot be told apart there.
+bool reads_as(std::string_view name, std::string_view known) noexcept {
+  return std::ranges::equal(name, known, [](char a, char b) {
+    return a == '_' ? b == '-' : equals_ignoring_case({&a, 1}, {&b, 1});
+  });
+}
+
+constexpr std::string_view kForwardedFor = "x-forwarded-for";
+constexpr std::string_view kForwardedProto = "x-forwarded-proto";
+constexpr std::string_view kForwardedHost = "x-forwarded-host";
+
+bool is_written_here(std::string_view name) noexcept {
+  return reads_as(name, kForwardedFor) || reads_as(name, "x-request-id");
+}
+
+// What only a trusted proxy may say about the client.
+bool is_word_on_client(std::string_view name) noexcept {
+  return reads_as(name, kForwardedProto) || reads_as(name, kForwardedHost) ||
+         reads_as(name, "x-forwarded-port") || reads_as(name, "x-real-ip") ||
+         reads_as(name, "forwarded");
+}
+
+bool names(std::span<const HeaderView> headers, std::string_view name) noexcept {
+  return std::ranges::any_of(headers, [name](const HeaderView& header) {
+    return equals_ignoring_case(header.name, name);
+  });
 }
 
 bool is_usable_id(std::string_view id) noexcept {
@@ -160,36 +178,49 @@ void Connection::choose_request_id() {
   exchange.request_id_bytes = 32;
 }
 
+// The peer, behind all that trusted proxies wrote before it. Joined in the buffer of the answer,
+// which is not needed yet and is larger than the largest head.
+std::string_view Connection::forwarded_for() {
+  Exchange& exchange = *exchange_;
+  if (!exchange.through_trusted || !names(head().headers, kForwardedFor)) return peer_text_;
+  if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
+  char* const begin = exchange.answer_buffer.get();
+  char* end = begin;
+  for (const HeaderView& header : head().headers) {
+    if (!equals_ignoring_case(header.name, kForwardedFor) || header.value.empty()) continue;
+    end = std::ranges::copy(header.value, end).out;
+    end = std::ranges::copy(std::string_view{", "}, end).out;
+  }
+  end = std::ranges::copy(peer_text_, end).out;
+  return {begin, end};
+}
+
 // The head for the server: re-made from what was understood, never the bytes that came.
 bool Connection::write_request_head() {
   Exchange& exchange = *exchange_;
+  const bool trusted = exchange.through_trusted;
   net::RequestHead passed = head();
-  std::string_view forwarded_for;
   for (std::size_t i = 0; i < passed.headers.size(); ++i) {
-    const HeaderView& header = passed.headers[i];
-    if (!is_replaced(header.name)) continue;
-    passed.restated.add(i);
-    if (equals_ignoring_case(header.name, "x-forwarded-for")) forwarded_for = header.value;
+    const std::string_view name = passed.headers[i].name;
+    const bool may_pass = trusted && name.find('_') == name.npos;
+    if (is_written_here(name) || (is_word_on_client(name) && !may_pass)) passed.restated.add(i);
   }
-  const std::string& host = exchange.group->options().host;
-  if (!host.empty()) passed.host = host;
+  const UpstreamOptions& upstream = exchange.group->options();
+  if (!upstream.host.empty()) passed.host = upstream.host;
+  if (passed.host.empty()) passed.host = upstream.name;  // HTTP/1.0 can do without, servers cannot
 
   if (exchange.request_buffer == nullptr) exchange.request_buffer = gateway_.buffers_.take();
   net::HeadWriter writer{{exchange.request_buffer.get(), BufferPool::kBytes}};
   net::write_request(writer, passed);
-  std::array<char, 1024> value;
-  std::size_t size = 0;
-  if (exchange.through_trusted && !forwarded_for.empty() && forwarded_for.size() < 900) {
-    size = forwarded_for.copy(value.data(), forwarded_for.size());
-    value[size++] = ',';
-    value[size++] = ' ';
+  writer.header(kForwardedFor, forwarded_for());
+  if (!trusted || !names(passed.headers, kForwardedProto)) {
+    writer.header(kForwardedProto, stream_.tls() != nullptr ? "https" : "http");
   }
-  size += peer_text_.copy(value.data() + size, value.size() - size);
-  writer.header("x-forwarded-for", {value.data(), size});
-  writer.header("x-forwarded-proto", stream_.tls() != nullptr ? "https" : "http");
-  if (!head().host.empty()) writer.header("x-forwarded-host", head().host);
+  if (!head().host.empty() && (!trusted || !names(passed.headers, kForwardedHost))) {
+    writer.header(kForwardedHost, head().host);
+  }
   writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
-  writer.header("via", "1.1 sluice");
+  writer.header("via", via(passed));
   const Result<std::string_view> written = writer.finish();
   if (!written) return false;
   exchange.request_head = *written;

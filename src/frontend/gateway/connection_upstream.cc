@@ -25,7 +25,7 @@ Connection::Step Connection::connect() {
   UpstreamServer& server = exchange.group->choose(exchange.client_hash, exchange.tried, now().mono);
   exchange.tried = &server;
   ++exchange.attempts;
-  exchange.upstream = server.take(exchange.attempts > 1);
+  exchange.upstream = server.take(exchange.wants_fresh);
   if (exchange.upstream == nullptr) {
     server.failed(now().mono);
     return server_failed(502, "the server cannot be reached", false);
@@ -38,7 +38,7 @@ Connection::Step Connection::connect() {
 }
 
 Connection::Step Connection::establish() {
-  if (stream_.peer_hung_up() && !stream_.can_read()) return cut();
+  if (client_left() && head().body.kind == Kind::none) return cut();
   const net::IoResult result = exchange_->upstream->stream().establish();
   if (result.is_blocked()) return Step::wait;
   if (!result.is_done()) return server_failed(502, "the server cannot be reached", false);
@@ -61,10 +61,14 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
   const bool untouched = !was_reached || exchange.upload.bytes() == 0;
   const bool repeatable =
       !was_reached || (is_idempotent(head().method) && head().body.kind == Kind::none);
-  const bool may_try =
-      was_reused ? exchange.attempts == 1 : exchange.attempts <= exchange.group->options().retries;
+  const bool may_try = was_reused || exchange.attempts <= exchange.group->options().retries;
   if (untouched && repeatable && status != 504 && may_try && gateway_.may_retry()) {
-    if (was_reused) exchange.tried = nullptr;
+    // Nor is it an attempt: the same server may be asked again, on a connection of our own.
+    if (was_reused) {
+      exchange.tried = nullptr;
+      --exchange.attempts;
+    }
+    exchange.wants_fresh = true;
     return connect();
   }
   exchange.fault = why;
@@ -103,6 +107,7 @@ void Connection::begin_upload() {
        .reader = net::BodyReader{head().body, exchange.request_trailers},
        .chunked = head().body.kind == Kind::chunked,
        .trailers = true,
+       .bytes_max = options().body_bytes_max,
        .head = exchange.request_head,
        .trailer_buffer =
            std::span{exchange.request_buffer.get(), BufferPool::kBytes}.subspan(head_bytes)});
@@ -118,7 +123,7 @@ Connection::Step Connection::relay() {
     if (step != Step::wait) return step;
   }
   if (!exchange.head_received) {
-    if (exchange.upload.is_done() && stream_.peer_hung_up() && !stream_.can_read()) return cut();
+    if (exchange.upload.is_done() && client_left()) return cut();
     return read_answer();
   }
   return relay_answer();
@@ -139,12 +144,6 @@ Connection::Step Connection::relay_request() {
       return exchange.head_received ? cut() : answer(fault.status, fault.why);
     }
     case BodyPump::Progress::sink_failed: exchange.upload_failed = true; break;
-  }
-  const std::uint64_t most = options().body_bytes_max;
-  if (most > 0 && exchange.upload.bytes() > most && !exchange.head_received) {
-    keep_alive_ = false;
-    release_upstream(false);
-    return answer(413, "the body is too large");
   }
   return Step::wait;
 }
@@ -203,8 +202,9 @@ Connection::Step Connection::pass_interim() {
     if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
     net::HeadWriter writer{{exchange.answer_buffer.get(), BufferPool::kBytes}};
     net::write_response(writer, interim, {});
-    // A client that takes nothing now can do without a hint.
-    if (const Result<std::string_view> written = writer.finish()) (void)stream_.write(*written);
+    // Nothing was said before it, so there is room for it, unless the client takes nothing at all.
+    const Result<std::string_view> written = writer.finish();
+    if (written && stream_.write(*written).bytes != written->size()) return cut();
   }
   exchange.response.reset();
   return Step::again;
@@ -226,6 +226,7 @@ Connection::Step Connection::begin_answer() {
   if (framing.kind == Kind::until_close && knows_chunks) framing.kind = Kind::chunked;
   if (framing.kind == Kind::chunked && !knows_chunks) framing.kind = Kind::until_close;
   if (framing.kind == Kind::until_close || !exchange.upload.is_done()) keep_alive_ = false;
+  if (gateway_.is_draining()) keep_alive_ = false;  // maybe since the request began
 
   if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
   const std::span<char> buffer{exchange.answer_buffer.get(), BufferPool::kBytes};
@@ -244,7 +245,7 @@ Connection::Step Connection::begin_answer() {
               {.status = response.status, .now = asked.now, .client = {}, .is_cors = asked.is_cors},
               families);
   writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
-  writer.header("via", "1.1 sluice");
+  writer.header("via", via(response));
   const Result<std::string_view> written = writer.finish();
   if (!written) {
     exchange.head_received = false;
@@ -269,9 +270,7 @@ Connection::Step Connection::relay_answer() {
     case BodyPump::Progress::waiting:
       arm(exchange.download.waits_for_source() ? exchange.group->options().silent_for
                                                : options().written_within);
-      if (exchange.download.waits_for_source() && stream_.peer_hung_up() && !stream_.can_read()) {
-        return cut();
-      }
+      if (exchange.download.waits_for_source() && client_left()) return cut();
       return Step::wait;
     case BodyPump::Progress::done: return end_exchange();
     case BodyPump::Progress::source_ended:

@@ -52,8 +52,7 @@ void Gateway::destroy(Connection& connection) noexcept {
 }
 
 void Gateway::drain() {
-  draining_ = true;
-  // Those that are idle go at once, and take themselves out of the list.
+  if (std::exchange(draining_, true)) return;
   net::List<Connection> all;
   all.take(connections_);
   while (Connection* const connection = all.pop_front()) {

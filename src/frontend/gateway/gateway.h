@@ -67,10 +67,13 @@ class Gateway {
 
   void accept(net::Accepted accepted);
 
-  // Idle connections close, the others with their answer.
+  // No more connections. Those that are open close with their next answer, or soon if none is due.
   void drain();
   [[nodiscard]] bool is_draining() const noexcept { return draining_; }
-  [[nodiscard]] std::size_t connections() const noexcept { return connection_count_; }
+  // Those that only wait for the client to have read the last answer included.
+  [[nodiscard]] std::size_t connections() const noexcept {
+    return connection_count_ + lingering_.size();
+  }
   [[nodiscard]] const GatewayCounts& counts() const noexcept { return counts_; }
   [[nodiscard]] const std::shared_ptr<Routing>& routing() const noexcept { return routing_; }
 

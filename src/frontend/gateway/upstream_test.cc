@@ -1,0 +1,133 @@
+// Which server is asked. Connections are tried by the scenarios, with real servers.
+#include "frontend/gateway/upstream.h"
+
+#include "net/net_fixture.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sluice::gateway {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Choice : public ::testing::Test {
+ protected:
+  UpstreamGroup& group(Balance balance, const std::vector<std::uint32_t>& weights) {
+    options_.balance = balance;
+    options_.failures = 2;
+    options_.left_alone_for = 10s;
+    options_.servers.clear();
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      options_.servers.push_back(
+          {.endpoint = net::Endpoint::parse("127.0.0.1:" + std::to_string(9000 + i)).value(),
+           .weight = weights[i]});
+    }
+    group_ = std::make_unique<UpstreamGroup>(*loop_, resolver_, options_);
+    return *group_;
+  }
+  [[nodiscard]] std::size_t number(const UpstreamServer& server) const {
+    return static_cast<std::size_t>(&server.options() - options_.servers.data());
+  }
+  std::vector<std::size_t> chosen(int times, const UpstreamServer* except = nullptr) {
+    std::vector<std::size_t> numbers;
+    for (int i = 0; i < times; ++i) numbers.push_back(number(group_->choose(7, except, now_)));
+    return numbers;
+  }
+  UpstreamServer& server(std::size_t i) { return *group_->servers()[i]; }
+
+  net::testing::Loop loop_;
+  net::Resolver resolver_;
+  UpstreamOptions options_;
+  std::unique_ptr<UpstreamGroup> group_;
+  MonoTime now_{1h};
+};
+
+using Numbers = std::vector<std::size_t>;
+
+// As often as its weight, and spread: never all turns of one server in a row.
+TEST_F(Choice, GoesRoundByWeight) {
+  group(Balance::round_robin, {1, 1, 1});
+  EXPECT_EQ(chosen(6), (Numbers{0, 1, 2, 0, 1, 2}));
+  group(Balance::round_robin, {5, 1, 1});
+  EXPECT_EQ(chosen(7), (Numbers{0, 0, 1, 0, 2, 0, 0}));
+}
+
+TEST_F(Choice, PassesOverTheOneThatWasTried) {
+  for (const Balance balance : {Balance::round_robin, Balance::least_connections, Balance::hash}) {
+    group(balance, {1, 1});
+    EXPECT_EQ(chosen(3, &server(0)), (Numbers{1, 1, 1}));
+    group(balance, {1});
+    EXPECT_EQ(chosen(1, &server(0)), (Numbers{0})) << "unless it is the only one";
+  }
+}
+
+TEST_F(Choice, LeavesAServerAloneAfterSomeFailuresInARow) {
+  group(Balance::round_robin, {1, 1});
+  server(0).failed(now_);
+  server(0).succeeded();
+  server(0).failed(now_);
+  EXPECT_FALSE(server(0).is_left_alone(now_)) << "not in a row";
+  server(0).failed(now_);
+  EXPECT_TRUE(server(0).is_left_alone(now_));
+  EXPECT_EQ(chosen(3), (Numbers{1, 1, 1}));
+  now_ += 10s;
+  EXPECT_EQ(server(0).counts().failures, 3U);
+  EXPECT_FALSE(server(0).is_left_alone(now_));
+}
+
+// Better asked in vain than not at all.
+TEST_F(Choice, AsksTheOneThatWasLeftAloneFirstWhenAllAre) {
+  group(Balance::hash, {1, 1, 1});
+  for (const std::size_t i : {2U, 0U, 1U}) {
+    server(i).failed(now_);
+    server(i).failed(now_);
+    now_ += 1s;
+  }
+  EXPECT_EQ(chosen(1), (Numbers{2}));
+  EXPECT_EQ(chosen(1, &server(2)), (Numbers{0}));
+}
+
+// Connections that begin count at once, whether they will stand or not.
+TEST_F(Choice, PrefersTheServerWithTheFewestUnderWayForItsWeight) {
+  group(Balance::least_connections, {1, 2});
+  std::vector<std::unique_ptr<UpstreamConnection>> taken;
+  std::map<std::size_t, int> times;
+  for (int i = 0; i < 9; ++i) {
+    UpstreamServer& next = group_->choose(7, nullptr, now_);
+    ++times[number(next)];
+    taken.push_back(next.take(true));
+    ASSERT_NE(taken.back(), nullptr);
+  }
+  EXPECT_EQ(times, (std::map<std::size_t, int>{{0, 3}, {1, 6}}));
+  for (auto& connection : taken) connection->server().drop(std::move(connection));
+  EXPECT_EQ(server(0).in_use() + server(1).in_use(), 0U);
+}
+
+// Each client has its server; when one is gone, only its own clients move; weights count.
+TEST_F(Choice, ByHashMovesOnlyTheClientsOfAServerThatIsGone) {
+  group(Balance::hash, {1, 1, 2});
+  std::map<std::uint64_t, std::size_t> before;
+  std::map<std::size_t, int> times;
+  for (std::uint64_t client = 0; client < 4000; ++client) {
+    before[client] = number(group_->choose(client, nullptr, now_));
+    ++times[before[client]];
+  }
+  EXPECT_NEAR(times[0], 1000, 150);
+  EXPECT_NEAR(times[2], 2000, 200);
+  server(1).failed(now_);
+  server(1).failed(now_);
+  for (const auto& [client, server] : before) {
+    const std::size_t after = number(group_->choose(client, nullptr, now_));
+    if (server != 1) {
+      EXPECT_EQ(after, server);
+    }
+    EXPECT_NE(after, 1U);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::gateway

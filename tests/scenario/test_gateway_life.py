@@ -1,0 +1,296 @@
+"""Start, reload, drain and end of the gateway, its memory, and TLS."""
+
+import os
+import resource
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import unittest
+
+from gateway_support import PATIENCE, Client, GatewayTest, get, post, reply, wait_until
+from support import sluice
+
+
+class Load:
+    """Clients that ask as fast as they can, each on a connection that it keeps while it may."""
+
+    def __init__(self, front, clients=8):
+        self.front = front
+        self.answers = []
+        self.failures = []
+        self.turned_away = 0
+        self.ends = False  # the gateway was told to
+        self.over = threading.Event()
+        self.threads = [threading.Thread(target=self.run) for _ in range(clients)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self):
+        while not self.over.is_set():
+            try:
+                client = self.front.connect()
+            except ConnectionRefusedError:  # nobody listens any more, and that is no failure
+                self.turned_away += 1
+                return
+            with client:
+                self.ask_until_told_to_stop(client)
+
+    def ask_until_told_to_stop(self, client):
+        is_new = True
+        while not self.over.is_set():
+            try:
+                answer = client.get()
+            except (EOFError, OSError) as failure:
+                # The system resets what came between the last look at the queue and its end.
+                if self.ends and is_new:
+                    self.turned_away += 1
+                else:
+                    self.failures.append(repr(failure))
+                return
+            is_new = False
+            self.answers.append((answer.status, answer.body))
+            if answer.get("connection") == "close":
+                return
+
+    def has_answers(self, count):
+        goal = len(self.answers) + count
+        wait_until(lambda: len(self.answers) >= goal, f"there are {count} answers more")
+
+    def end(self):
+        self.over.set()
+        for thread in self.threads:
+            thread.join(PATIENCE)
+
+
+class Reload(GatewayTest):
+    def replace(self, text):
+        """As editors do: a new file under the old name."""
+        os.replace(self.file("new.yaml", text + "\n"), os.path.join(self.folder, "sluice.yaml"))
+
+    def named(self, name):
+        return self.upstream(lambda _, wire: wire.send(reply(name)) or True)
+
+    def test_nobody_notices_but_by_what_is_new(self):
+        a, b = self.named(b"a"), self.named(b"b")
+        front = self.gateway(a)
+        load = Load(front)
+        load.has_answers(50)
+        self.replace(self.configuration(b))  # the file is watched
+        wait_until(lambda: load.answers[-1] == (200, b"b"), "the change of the file is noticed")
+        for _ in range(5):
+            front.signal(signal.SIGHUP)
+            load.has_answers(20)
+        load.end()
+        self.assertEqual((load.failures, load.turned_away), ([], 0))
+        self.assertEqual({status for status, _ in load.answers}, {200})
+
+    def test_a_wrong_file_changes_nothing(self):
+        front = self.gateway(self.named(b"a"))
+        self.replace("rules: [{nam: x}]")
+        front.says("kept the old configuration")
+        self.assertRegex(front.said, r"sluice\.yaml:1:\d+")
+        os.remove(os.path.join(self.folder, "sluice.yaml"))
+        front.signal(signal.SIGHUP)
+        wait_until(lambda: front.said.count("kept the old") >= 2, "the missing file is told of")
+        self.assertEqual(front.get().body, b"a")
+
+    def test_counters_survive(self):
+        a = self.named(b"a")
+        rules = "[{name: two, per: ip, limit: 2/1h}]"
+        front = self.gateway(a, rules=rules)
+        self.assertEqual([front.get().status for _ in range(3)], [200, 200, 429])
+        self.replace(self.configuration(a, rules=rules.replace("2/1h", "3/1h")))
+        front.says("took over")
+        wait_until(lambda: front.get().status == 200, "there is room for one more")
+        self.assertEqual(front.get().status, 429)
+
+    def test_a_request_under_way_ends_as_it_began(self):
+        finish = threading.Event()
+        a = self.waiting(finish, b"old")
+        front = self.gateway(a)
+        with front.connect() as client:
+            client.send(get())
+            wait_until(lambda: a.requests, "it is under way")
+            self.replace(self.configuration(self.named(b"new")))
+            front.says("took over")
+            finish.set()
+            self.assertEqual(client.answer().body, b"old")
+            self.assertEqual(client.get().body, b"new")
+
+
+class Ends(GatewayTest):
+    def test_draining_loses_no_request(self):
+        front = self.gateway(self.upstream())
+        load = Load(front, 16)
+        load.has_answers(200)
+        load.ends = True
+        front.signal(signal.SIGTERM)
+        self.assertEqual(front.wait(), 0)
+        load.end()
+        self.assertEqual(load.failures, [])
+        self.assertEqual({status for status, _ in load.answers}, {200})
+
+    def test_a_request_under_way_is_finished(self):
+        finish = threading.Event()
+        app = self.waiting(finish, b"a")
+        front = self.gateway(app)
+        with front.connect() as client:
+            client.send(get())
+            wait_until(lambda: app.requests, "it is under way")
+            front.signal(signal.SIGTERM)
+            front.says("draining")
+            wait_until(lambda: not self.listens(front), "nobody listens any more")
+            finish.set()
+            answer = client.answer()
+            self.assertEqual((answer.body, answer.get("connection")), (b"a", "close"))
+            self.assertTrue(client.is_closed())
+        self.assertEqual(front.wait(), 0)
+
+    def test_a_second_signal_ends_at_once(self):
+        stuck = threading.Event()
+        app = self.upstream(lambda *_: stuck.wait(PATIENCE))
+        front = self.gateway(app)
+        with front.connect() as client:
+            client.send(get())
+            wait_until(lambda: app.requests, "it is under way")
+            front.signal(signal.SIGINT)
+            front.says("draining")
+            begin = time.monotonic()
+            front.signal(signal.SIGINT)
+            self.assertEqual(front.wait(), 0)
+            self.assertLess(time.monotonic() - begin, 5)
+        stuck.set()
+
+    def listens(self, front):
+        try:
+            front.connect().close()
+            return True
+        except OSError:
+            return False
+
+    def test_counters_survive_a_kill(self):
+        text = self.configuration(
+            self.upstream(),
+            rules="[{name: three, per: ip, limit: 3/1h}]",
+            state=f"state: {{memory: 4MiB, file: '{self.folder}/state'}}",
+        )
+        front = self.serve(text)
+        self.assertEqual([front.get().status for _ in range(2)], [200, 200])
+        front.kill()
+        again = self.serve(text)
+        self.assertEqual([again.get().status for _ in range(2)], [200, 429])
+
+
+class Starts(GatewayTest):
+    def fails(self, pattern, text=None, path=None):
+        path = path or self.file("bad.yaml", text + "\n")
+        done = sluice("serve", "-c", path)
+        self.assertEqual(done.code, 3, done.err)
+        self.assertRegex(done.err, pattern)
+
+    def test_a_port_in_use(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = "127.0.0.1:%d" % taken.getsockname()[1]
+            text = self.configuration("127.0.0.1:1").replace("127.0.0.1:0", address)
+            self.fails(f"{address}.*in use", text)
+            self.fails(f"{address}.*in use", text.replace("workers: 2", "workers: 1"))
+
+    # Workers share the port; two gateways by mistake do not.
+    def test_a_port_of_another_gateway(self):
+        text = self.configuration("127.0.0.1:1")
+        front = self.serve(text)
+        self.fails("in use", text.replace("127.0.0.1:0", f"127.0.0.1:{front.port}"))
+
+    def test_a_file_that_is_missing_or_wrong(self):
+        self.fails("missing.yaml", path=os.path.join(self.folder, "missing.yaml"))
+        self.fails(r"bad\.yaml:1:1.*lissten", "lissten: {gateway: ':0'}\nrules: []")
+        self.fails("nothing to listen on", f"rules: {self.NO_RULES}")
+
+    def test_a_certificate_that_is_missing_or_wrong(self):
+        tls = "gateway: {tls: {certificates: [{certificate: c.pem, key: c.key}]}}"
+        text = self.configuration("127.0.0.1:1", more=tls)
+        self.fails(r"c\.pem", text)
+        self.file("c.pem", "no certificate")
+        self.file("c.key", "no key")
+        self.fails(r"c\.pem", text)
+
+    def test_an_upstream_that_is_none(self):
+        text = self.configuration("127.0.0.1:1").replace("upstream: app", "upstream: ap")
+        self.fails("there is no upstream 'ap'.*\n?.*did you mean 'app'", text)
+
+
+@unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+class Tls(GatewayTest):
+    def certificate(self, name, host):
+        path = os.path.join(self.folder, name)
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+            + ["-nodes", "-days", "2", "-subj", f"/CN={host}"]
+            + ["-addext", f"subjectAltName=DNS:{host}"]
+            + ["-keyout", path + ".key", "-out", path + ".pem"],
+            check=True,
+            capture_output=True,
+        )
+        return path + ".pem"
+
+    def connect(self, front, host, authority):
+        context = ssl.create_default_context(cafile=authority)
+        plain = socket.create_connection(("127.0.0.1", front.port))
+        return Client(context.wrap_socket(plain, server_hostname=host))
+
+    def test_each_name_has_its_certificate_and_a_new_one_is_taken_over(self):
+        a, b = self.certificate("a", "a.example"), self.certificate("b", "b.example")
+        certificates = "{certificate: a.pem, key: a.key}, {certificate: b.pem, key: b.key}"
+        app = self.upstream(lambda request, wire: wire.send(reply(request.body)) or True)
+        front = self.gateway(app, more=f"gateway: {{tls: {{certificates: [{certificates}]}}}}")
+        body = os.urandom(3 << 20)
+        with self.connect(front, "a.example", a) as first, self.connect(front, "b.example", b):
+            self.assertTrue(first.ask(post(body)).body == body)
+            self.assertEqual(app.requests[0].get("x-forwarded-proto"), "https")
+            new = self.certificate("a", "a.example")
+            front.signal(signal.SIGHUP)
+            front.says("took over")
+            self.assertEqual(first.get().status, 200)  # those that stand are left alone
+        with self.connect(front, "a.example", new) as client:
+            self.assertEqual(client.get().status, 200)
+
+    def test_plain_requests_to_a_tls_port_are_no_handshake(self):
+        self.certificate("a", "a.example")
+        more = "gateway: {tls: {certificates: [{certificate: a.pem, key: a.key}]}}"
+        with self.gateway(self.upstream(), more=more).connect() as client:
+            client.send(get())
+            while not client.is_closed():
+                pass
+            self.assertNotIn(b"HTTP/1.1 200", client.pending)
+
+
+class Memory(GatewayTest):
+    # As many as this process may open; the promise is 10,000 at 20 KiB each.
+    def test_idle_connections_cost_little(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        count = min(10_000, hard - 200)
+        front = self.gateway(self.upstream(), more="gateway: {idle_for: 10m}")
+        for _ in range(20):
+            front.get()
+        before = front.resident_bytes()
+        clients = []
+        self.addCleanup(lambda: [client.close() for client in clients])
+        for _ in range(count):
+            clients.append(front.connect())
+            clients[-1].send(get())
+            if len(clients) % 100 == 0:
+                for client in clients[-100:]:
+                    self.assertEqual(client.answer().status, 200)
+        self.assertLess((front.resident_bytes() - before) / count, 20 * 1024)
+        self.assertEqual(clients[0].get().status, 200)
+        self.assertEqual(front.get().status, 200)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,307 @@
+"""Limits as clients of the gateway meet them, and the time that slow clients are given."""
+
+import threading
+import time
+import unittest
+from collections import Counter
+
+from gateway_support import PATIENCE, EarlyUpstream, GatewayTest, get, post, reply, wait_until
+
+
+class Enforcement(GatewayTest):
+    def statuses(self, front, count, request=None):
+        with front.connect() as client:
+            return [client.ask(request or get()).status for _ in range(count)]
+
+    def test_refusals_keep_the_connection_and_never_reach_the_upstream(self):
+        app = self.upstream()
+        front = self.gateway(app, rules="[{name: three, per: ip, limit: 3/1h}]")
+        with front.connect() as client:
+            for _ in range(3):
+                self.assertEqual(client.get().status, 200)
+            refused = client.get()
+            self.assertEqual(refused.status, 429)
+            self.assertIsNone(refused.get("connection"))
+            self.assertGreater(int(refused.get("retry-after")), 0)
+            self.assertEqual(client.ask(get(method="HEAD")).status, 429)
+            self.assertEqual(client.get().status, 429)
+        self.assertEqual(len(app.requests), 3)
+
+    # Neither is a part of the body taken for a request, nor is the answer lost.
+    def test_refusing_an_upload_does_not_confuse_the_connection(self):
+        app = self.upstream()
+        rules = "[{name: none, match: {method: POST}, per: ip, limit: 1/1h}]"
+        front = self.gateway(app, rules=rules)
+        self.statuses(front, 1, post(b"a"))
+        with front.connect() as client:  # all of it is there already
+            client.send(post(get("/hidden")) + get("/next"))
+            self.assertEqual(client.answer().status, 429)
+            self.assertEqual(client.answer().status, 200)
+            chunks = b"5\r\nhello\r\n0\r\n\r\n"
+            client.send(get("/", "Transfer-Encoding: chunked", method="POST") + chunks + get())
+            self.assertEqual(client.answer().status, 429)
+            self.assertEqual(client.answer().status, 200)
+        with front.connect() as client:  # most of it is yet to come
+            client.send(get("/", f"Content-Length: {4 << 20}", method="POST"))
+            client.send(get("/hidden") * 1000)
+            refused = client.answer()
+            self.assertEqual((refused.status, refused.get("connection")), (429, "close"))
+            client.send(get("/hidden") * 1000)
+            self.assertTrue(client.is_closed())
+        self.assertEqual([one.target for one in app.requests], ["/", "/next", "/"])
+
+    def test_limits_are_exact_however_many_ask(self):
+        app = self.upstream()
+        front = self.gateway(app, rules="[{name: some, per: ip, limit: 500/1h}]")
+        begin, counts = threading.Barrier(64), Counter()
+
+        def run():
+            with front.connect() as client:
+                begin.wait(PATIENCE)
+                for _ in range(20):
+                    counts[client.get().status, threading.get_ident()] += 1
+
+        threads = [threading.Thread(target=run) for _ in range(64)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        by_status = Counter()
+        for (status, _), count in counts.items():
+            by_status[status] += count
+        self.assertEqual(by_status, {200: 500, 429: 64 * 20 - 500})
+        self.assertEqual(len(app.requests), 500)
+
+    def test_only_the_answers_that_a_rule_names_count(self):
+        status = ["401 Unauthorized"]
+        app = self.upstream(lambda _, wire: wire.send(reply(b"", status[0])) or True)
+        rules = "[{name: failed, per: ip, limit: 2/1h, count: {status: [401]}}]"
+        front = self.gateway(app, rules=rules)
+        status[0] = "200 OK"
+        self.assertEqual(self.statuses(front, 5), [200] * 5)
+        status[0] = "401 Unauthorized"
+        self.assertEqual(self.statuses(front, 4), [401, 401, 429, 429])
+
+    def test_shadow_only_tells(self):
+        rules = "[{name: quiet, per: ip, limit: 1/1h, over: shadow}]"
+        self.assertEqual(self.statuses(self.gateway(self.upstream(), rules=rules), 5), [200] * 5)
+
+    def test_drop_says_nothing(self):
+        rules = "[{name: harsh, per: ip, limit: 1/1h, over: drop}]"
+        front = self.gateway(self.upstream(), rules=rules)
+        with front.connect() as client:
+            self.assertEqual(client.get().status, 200)
+            client.send(get())
+            self.assertTrue(client.is_closed())
+
+    def test_a_block_lasts_also_where_the_limit_would_not(self):
+        rules = "[{name: login, per: ip, limit: 5/50ms, block: {for: 1h}}]"
+        front = self.gateway(self.upstream(), rules=rules)
+        with front.connect() as client:
+            wait_until(lambda: client.get().status == 429, "it is blocked")
+            end = time.monotonic() + 0.2
+            while time.monotonic() < end:
+                self.assertEqual(client.get().status, 429)
+
+    def test_rules_know_the_client_behind_trusted_proxies(self):
+        front = self.gateway(
+            self.upstream(),
+            rules="[{name: one, per: ip, limit: 1/1h}]",
+            more="clients: {trusted_proxies: [127.0.0.0/8]}",
+        )
+        for _ in range(2):
+            statuses = [front.get("/", f"X-Forwarded-For: 10.0.0.{i}").status for i in (1, 2)]
+        self.assertEqual(statuses, [429, 429])
+        self.assertEqual(front.get("/", "X-Forwarded-For: 10.0.0.3").status, 200)
+
+    # The path has one spelling for limits and routes: others do not get around them.
+    def test_other_spellings_of_a_path_are_the_same_path(self):
+        rules = "[{name: login, match: {path: /login}, per: ip, limit: 1/1h}]"
+        front = self.gateway(self.upstream(), rules=rules)
+        with front.connect() as client:
+            self.assertEqual(client.get("/login").status, 200)
+            for path in ("/login", "/%6cogin", "/x/../login", "/./login", "//login", "/login?a"):
+                self.assertEqual(client.get(path).status, 429, path)
+
+
+class UnderWay(GatewayTest):
+    """Rules about requests that take their time."""
+
+    def setUp(self):
+        super().setUp()
+        self.finish = threading.Semaphore(0)
+        self.addCleanup(self.finish.release, 1000)
+
+    def slow(self):
+        def serve(request, wire):
+            if "slow" in request.target:
+                self.finish.acquire(timeout=PATIENCE)
+            wire.send(reply(b"done"))
+            return True
+
+        return self.upstream(serve)
+
+    CONCURRENT = "[{name: slots, per: ip, limit: {concurrent: 2}}]"
+
+    def occupied(self, front, app, count=2):
+        clients = [front.connect() for _ in range(count)]
+        for client in clients:
+            self.addCleanup(client.close)
+            client.send(get("/slow"))
+        wait_until(lambda: len(app.requests) >= count, "they are under way")
+        return clients
+
+    def test_a_slot_is_free_at_the_end_of_the_answer(self):
+        app = self.slow()
+        front = self.gateway(app, rules=self.CONCURRENT)
+        first, _ = self.occupied(front, app)
+        self.assertEqual(front.get("/").status, 429)
+        self.finish.release(2)
+        self.assertEqual(first.answer().status, 200)
+        wait_until(lambda: front.get("/").status == 200, "there is room again")
+
+    def test_a_slot_is_free_when_its_client_leaves(self):
+        app = self.slow()
+        front = self.gateway(app, rules=self.CONCURRENT)
+        first, _ = self.occupied(front, app)
+        self.assertEqual(front.get("/").status, 429)
+        first.close()
+        wait_until(lambda: front.get("/").status == 200, "there is room again", 10)
+
+    def test_a_slot_is_free_when_its_client_leaves_in_the_middle_of_the_answer(self):
+        more = threading.Event()
+
+        def serve(request, wire):
+            if request.target != "/slow":
+                return wire.send(reply()) or True
+            wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+            return more.wait(PATIENCE) and False
+
+        app = self.upstream(serve)
+        front = self.gateway(app, rules=self.CONCURRENT)
+        first, second = self.occupied(front, app)
+        self.assertEqual(first.head().status, 200)
+        self.assertEqual(second.head().status, 200)
+        self.assertEqual(front.get("/").status, 429)
+        first.close()
+        wait_until(lambda: front.get("/").status == 200, "there is room again", 10)
+        more.set()
+
+    QUEUE = (
+        "[{name: smooth, match: {path: /q}, per: ip, limit: 5/1s, algorithm: leaky_bucket, "
+        "burst: 1, over: {queue: 10s, waiting: 3}}]"
+    )
+
+    def test_a_queue_holds_requests_and_refuses_those_that_find_no_place(self):
+        app = self.upstream()
+        front = self.gateway(app, rules=self.QUEUE)
+        clients = [front.connect() for _ in range(5)]
+        begin = time.monotonic()
+        for client in clients:
+            client.send(get("/q"))
+        statuses = sorted(client.answer().status for client in clients)
+        self.assertEqual(statuses, [200, 200, 200, 200, 429])
+        self.assertGreaterEqual(time.monotonic() - begin, 0.6)
+        for client in clients:
+            client.close()
+
+    # The place in the queue of somebody who left is somebody else's.
+    def test_whoever_leaves_the_queue_is_not_passed_on(self):
+        app = self.upstream()
+        front = self.gateway(app, rules=self.QUEUE.replace("5/1s", "2/1s"))
+        clients = [front.connect() for _ in range(4)]
+        for client in clients:
+            client.send(get("/q"))
+        self.assertEqual(front.get("/q").status, 429)
+        wait_until(lambda: len(app.requests) == 1, "the first has passed")
+        for client in clients:
+            client.close()
+        wait_until(lambda: front.get("/q").status == 200, "there is room again", 10)
+        self.assertLessEqual(len(app.requests), 4)
+
+
+class SlowClients(GatewayTest):
+    TIMES = "gateway: {head_within: 300ms, idle_for: 300ms}"
+
+    def closed_after(self, client, least, send=b""):
+        begin = time.monotonic()
+        while True:
+            client.sock.settimeout(0.05)
+            try:
+                if not client.more():
+                    break
+            except TimeoutError:
+                if send:
+                    client.send(send)
+            except ConnectionError:
+                break
+            self.assertLess(time.monotonic() - begin, PATIENCE)
+        # The wheel of timers may be a tick early or late, and so may the clocks.
+        self.assertGreaterEqual(time.monotonic() - begin, least * 0.9)
+        return client.pending
+
+    # The time is for the whole head, however regularly its bytes come.
+    def test_a_head_that_comes_drop_by_drop(self):
+        front = self.gateway(self.upstream(), more=self.TIMES)
+        with front.connect() as client:
+            client.send(b"GET / HTTP/1.1\r\nHost: a\r\nX: ")
+            self.assertIn(b" 408 ", self.closed_after(client, 0.3, b"a"))
+
+    def test_a_head_that_began_with_the_last_request(self):
+        more = self.TIMES.replace("idle_for: 300ms", "idle_for: 1m")
+        with self.gateway(self.upstream(), more=more).connect() as client:
+            self.assertEqual(client.ask(get() + b"GET / HT").status, 200)
+            self.assertIn(b" 408 ", self.closed_after(client, 0.3))
+
+    def test_a_connection_without_a_request(self):
+        front = self.gateway(self.upstream(), more=self.TIMES)
+        with front.connect() as client:
+            self.assertEqual(self.closed_after(client, 0.3), b"")
+        with front.connect() as client:
+            client.get()
+            self.assertEqual(self.closed_after(client, 0.3), b"")
+
+    def test_a_body_that_comes_drop_by_drop(self):
+        app = self.upstream(kind=EarlyUpstream, serve=lambda _, wire: wire.until(b"never"))
+        front = self.gateway(app, more="gateway: {body_rate: 1000}")
+        with front.connect() as client:
+            client.send(get("/", "Content-Length: 100000", method="POST"))
+            self.assertIn(b" 408 ", self.closed_after(client, 9, b"aaaa"))
+
+    # Slow, but not idle: an upstream may take its time with a body that it takes.
+    def test_an_upstream_that_takes_a_body_slowly_is_no_failure(self):
+        size = 48 << 20
+
+        def serve(_, wire):
+            left = size - len(wire.pending)
+            end = time.monotonic() + 12
+            while left:
+                left -= len(wire.sock.recv(min(left, 65536)))
+                if time.monotonic() < end and left < size - (1 << 20):
+                    time.sleep(0.05)
+            wire.send(reply(b"took it"))
+
+        front = self.gateway(self.upstream(serve, EarlyUpstream))
+        with front.connect() as client:
+            client.send(get("/", f"Content-Length: {size}", method="POST"))
+            client.send(b"a" * size)
+            self.assertEqual(client.answer().body, b"took it")
+
+    def test_one_address_has_so_many_connections(self):
+        text = self.configuration(self.upstream(), more="gateway: {connections_per_address: 2}")
+        front = self.serve(text.replace("workers: 2", "workers: 1"))
+        with front.connect() as first, front.connect() as second, front.connect() as third:
+            self.assertEqual([first.get().status, second.get().status], [200, 200])
+            self.assertTrue(third.is_closed())
+            first.close()
+            wait_until(lambda: self.is_served(front), "there is room again")
+
+    def is_served(self, front):
+        try:
+            return front.get().status == 200
+        except (EOFError, ConnectionError):
+            return False
+
+
+if __name__ == "__main__":
+    unittest.main()

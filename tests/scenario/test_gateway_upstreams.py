@@ -1,0 +1,272 @@
+"""Upstreams that are down, slow, wrong or gone, and how the gateway chooses among several."""
+
+import socket
+import threading
+import time
+import unittest
+from collections import Counter
+
+from gateway_support import GatewayTest, Upstream, get, post, reply, wait_until
+
+
+def unused_address():
+    """Where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return "127.0.0.1:%d" % listener.getsockname()[1]
+
+
+class Failures(GatewayTest):
+    def answer_to(self, raw, request=None, keep=False, **options):
+        app = self.upstream(lambda request, wire: wire.send(raw) or keep)
+        with self.gateway(app, **options).connect() as client:
+            return client.ask(request or get()), app
+
+    def test_nobody_listens(self):
+        with self.gateway(unused_address()).connect() as client:
+            for _ in range(5):  # also when it is left alone by and by
+                self.assertProblem(client.get(), 502)
+
+    # The body was not passed on, and is not taken for the next request either.
+    def test_nobody_listens_and_there_is_a_body(self):
+        with self.gateway(unused_address()).connect() as client:
+            client.send(post(get("/hidden")) + get())
+            self.assertProblem(client.answer(), 502)
+            self.assertProblem(client.answer(), 502)
+            client.sock.settimeout(0.3)
+            with self.assertRaises(TimeoutError):
+                client.head()
+
+    def test_no_answer_in_time(self):
+        silent = threading.Event()
+        app = self.upstream(lambda *_: silent.wait(10))
+        with self.gateway(app, of_upstream="answer: 200ms").connect() as client:
+            begin = time.monotonic()
+            self.assertProblem(client.get(), 504)
+            self.assertGreaterEqual(time.monotonic() - begin, 0.2)
+        silent.set()
+        self.assertEqual(len(app.requests), 1)  # asked once: it may have been acted upon
+
+    def test_an_answer_that_stops_half_way(self):
+        stop = threading.Event()
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"
+        app = self.upstream(lambda request, wire: wire.send(head) or stop.wait(10))
+        with self.gateway(app, of_upstream="silent: 200ms").connect() as client:
+            client.send(get())
+            with self.assertRaises((ConnectionResetError, EOFError)):
+                client.answer()
+        stop.set()
+
+    # The client must be able to tell a part from the whole, however the answer is framed.
+    def test_an_upstream_that_dies_in_the_middle(self):
+        for head in ("Content-Length: 10\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n5\r\nha"):
+            app = self.upstream(lambda _, wire: wire.send(b"HTTP/1.1 200 OK\r\n" + head.encode()))
+            with self.gateway(app).connect() as client:
+                client.send(get())
+                with self.assertRaises((ConnectionResetError, EOFError)):
+                    client.answer()
+
+    def test_an_upstream_that_dies_before_it_answers(self):
+        for raw in (b"", b"HTTP/1.1 200 O"):
+            answer, app = self.answer_to(raw, post(b"a"))
+            self.assertProblem(answer, 502)
+            self.assertEqual(len(app.requests), 1)
+
+    def test_answers_that_are_none(self):
+        cases = (
+            b"garbage\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\na",
+            b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\na",
+            b"HTTP/1.1 200 OK\r\nX : a\r\n\r\n",
+            b"HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: a\r\nConnection: upgrade\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nX: " + b"a" * 40_000 + b"\r\n\r\n",
+            b"HTTP/2 200\r\n\r\n",
+        )
+        for raw in cases:
+            with self.subTest(raw=raw[:80]):
+                answer, _ = self.answer_to(raw)
+                self.assertProblem(answer, 502)
+
+    # They are nobody's answer, and not the next request's either.
+    def test_bytes_behind_an_answer_end_its_connection(self):
+        for extra in (b"x", reply(b"forged")):
+            app = self.upstream(lambda _, wire: wire.send(reply(b"true") + extra) or True)
+            with self.gateway(app).connect() as client:
+                for _ in range(3):
+                    self.assertEqual(client.get().body, b"true")
+            self.assertEqual([one.connection for one in app.requests], [1, 2, 3])
+
+    def test_unasked_bytes_between_requests_end_the_connection(self):
+        app = self.upstream()
+        with self.gateway(app).connect() as client:
+            client.get()
+            app.wires[0].send(reply(b"forged"))
+            wait_until(lambda: not app.threads[1].is_alive(), "the gateway hung up")
+            self.assertEqual(client.get().body, b"hello")
+
+    def test_a_body_on_204_is_not_passed_on(self):
+        raw = b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello"
+        app = self.upstream(lambda _, wire: wire.send(raw) or True)
+        with self.gateway(app).connect() as client:
+            for _ in range(2):
+                self.assertIn(client.get().status, (204, 502))
+        self.assertNotIn(1, [one.connection for one in app.requests[1:]])
+
+
+class IdleConnections(GatewayTest):
+    """Servers close connections on which nothing happens, just when a request is on its way."""
+
+    def dying(self):
+        """Answers the first request of a connection and closes when it has read the second."""
+
+        def serve(request, wire):
+            if getattr(wire, "used", False) and not request.target.endswith("/always"):
+                return False
+            wire.used = True
+            wire.send(reply(b"hello"))
+            return True
+
+        return self.upstream(serve)
+
+    def test_a_get_is_asked_again_and_nobody_notices(self):
+        app = self.dying()
+        with self.gateway(app).connect() as client:
+            for _ in range(4):
+                self.assertEqual(client.get().status, 200)
+        self.assertEqual([one.connection for one in app.requests], [1, 1, 2, 2, 3, 3, 4])
+
+    def test_a_post_is_not(self):
+        app = self.dying()
+        with self.gateway(app).connect() as client:
+            client.get()
+            self.assertProblem(client.ask(post(b"pay")), 502)
+        self.assertEqual([one.method for one in app.requests], ["GET", "POST"])
+
+    def test_a_connection_that_was_closed_meanwhile_is_not_used(self):
+        app = self.upstream(lambda request, wire: wire.send(reply(b"a")) and False)
+        with self.gateway(app).connect() as client:
+            for _ in range(5):
+                self.assertEqual(client.get().status, 200)
+                wait_until(lambda: not app.threads[-1].is_alive(), "it is closed")
+                self.assertEqual(client.ask(post(b"a")).status, 200)
+
+
+class Choice(GatewayTest):
+    def named(self, name, port=0):
+        return self.upstream(lambda _, wire: wire.send(reply(name.encode())) or True, port=port)
+
+    def names(self, front, count, *headers):
+        with front.connect() as client:  # one connection, so one worker
+            return Counter(client.get("/", *headers).body.decode() for _ in range(count))
+
+    def test_each_in_turn(self):
+        front = self.gateway(self.named("a"), self.named("b"), self.named("c"))
+        self.assertEqual(self.names(front, 30), {"a": 10, "b": 10, "c": 10})
+
+    def test_by_weight(self):
+        a, b = self.named("a"), self.named("b")
+        text = self.configuration(a, b)
+        text = text.replace(f"'{b.address}'", f"{{address: '{b.address}', weight: 3}}")
+        self.assertEqual(self.names(self.serve(text), 40), {"a": 10, "b": 30})
+
+    def test_the_one_with_the_fewest_under_way(self):
+        stuck = threading.Event()
+        a = self.upstream(lambda _, wire: stuck.wait(30) and wire.send(reply(b"a")))
+        b = self.named("b")
+        text = self.configuration(a, b, of_upstream="balance: least_connections")
+        front = self.serve(text.replace("workers: 2", "workers: 1"))
+        with front.connect() as waiting:
+            waiting.send(get())
+            wait_until(lambda: a.requests, "the first waits")
+            self.assertEqual(self.names(front, 10), {"b": 10})
+            stuck.set()
+            self.assertEqual(waiting.answer().body, b"a")
+
+    def test_always_the_same_for_the_same_client(self):
+        apps = [self.named(name) for name in "abcd"]
+        front = self.gateway(
+            *apps,
+            of_upstream="balance: hash",
+            more="clients: {trusted_proxies: [127.0.0.0/8]}",
+        )
+        chosen = Counter()
+        for i in range(40):
+            (name,) = self.names(front, 3, f"X-Forwarded-For: 10.0.0.{i}")
+            chosen[name] += 1
+        self.assertEqual(len(chosen), 4, chosen)
+
+    # Asked again elsewhere while nothing can happen twice; then not asked at all for a while.
+    def test_a_server_that_is_down_costs_nobody_an_answer(self):
+        front = self.gateway(unused_address(), self.named("b"), of_upstream="failures: 2")
+        with front.connect() as client:
+            for _ in range(10):
+                self.assertEqual(client.get().body, b"b")
+                self.assertEqual(client.ask(post(b"x")).body, b"b")
+
+    def test_a_server_that_fails_is_left_alone_and_tried_again(self):
+        failing = threading.Event()
+        failing.set()
+
+        def serve(_, wire):
+            if failing.is_set():
+                return False
+            wire.send(reply(b"a"))
+            return True
+
+        a, b = self.upstream(serve), self.named("b")
+        options = "failures: 2, left_alone: 300ms, keep_alive: 0"
+        text = self.configuration(a, b, of_upstream=options).replace("workers: 2", "workers: 1")
+        front = self.serve(text)
+        self.assertEqual(self.names(front, 20), {"b": 20})
+        self.assertLess(len(a.requests), 8)
+        failing.clear()
+        wait_until(lambda: self.names(front, 10) == {"a": 5, "b": 5}, "both are asked again")
+
+    def test_the_most_specific_route_wins(self):
+        names = {
+            "host: a.example, path: /v1/**": "a-v1",
+            "host: a.example": "a",
+            "host: '*.example'": "wild",
+            "path: /v1/**": "v1",
+        }
+        apps = {key: self.named(name) for key, name in names.items()}
+        upstreams = ", ".join(
+            f"{name}: {{servers: ['{apps[key].address}']}}" for key, name in names.items()
+        )
+        routes = ", ".join(f"{{{key}, upstream: {name}}}" for key, name in names.items())
+        front = self.serve(
+            "listen: {gateway: 127.0.0.1:0}\n"
+            f"upstreams: {{{upstreams}}}\nroutes: [{routes}]\nrules: {self.NO_RULES}"
+        )
+        cases = {
+            ("a.example", "/v1/x"): b"a-v1",
+            ("A.Example:80", "/x/../v1/x"): b"a-v1",
+            ("a.example", "/v2"): b"a",
+            ("b.example", "/v1/x"): b"wild",
+            ("elsewhere", "/v1/x"): b"v1",
+        }
+        with front.connect() as client:
+            for (host, path), expected in cases.items():
+                request = f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+                self.assertEqual(client.ask(request).body, expected, (host, path))
+            self.assertProblem(client.ask(b"GET / HTTP/1.1\r\nHost: elsewhere\r\n\r\n"), 404)
+
+
+class Restart(GatewayTest):
+    """An upstream may be replaced by another on the same port."""
+
+    def test_a_new_server_takes_over(self):
+        old = Upstream()
+        front = self.gateway(old)
+        with front.connect() as client:
+            self.assertEqual(client.get().body, b"hello")
+            old.stop()
+            self.upstream(
+                lambda _, wire: wire.send(reply(b"new")) or True, port=int(old.address[10:])
+            )
+            self.assertEqual(client.get().body, b"new")
+
+
+if __name__ == "__main__":
+    unittest.main()
