@@ -240,6 +240,45 @@ TEST_F(Queues, HaveRoomAgainWhenSomebodyLeaves) {
   worker_->settle(ops[0], nullptr, now_);
 }
 
+// ---- spellings of a path ----------------------------------------------------------------------
+
+// Whatever the spelling, it is one path and one counter.
+TEST_F(Requests, CannotDodgeALimitByAnotherSpelling) {
+  rules::Rule login = rule("login", {limit("1/1h")});
+  login.match.paths = {"/login"};
+  use({login});
+  EXPECT_EQ(passed(1, {.target = "/login"}), 1);
+  for (const char* spelling :
+       {"/login/", "/login/.", "/./login", "/%6cogin", "/%6Cogin", "//login", "/login//",
+        "/login/../login", "/x/../login", "/login?x=1", "/%2e/login", "http://elsewhere/login"}) {
+    EXPECT_EQ(ask({.target = spelling}), Action::reject) << spelling;
+  }
+  EXPECT_EQ(ask({.target = "/LOGIN"}), Action::pass) << "another path, unless hosts say otherwise";
+}
+
+TEST_F(Requests, CannotDodgeALimitByCapitalsWhereHostsIgnoreThem) {
+  rules::Rule login = rule("login", {limit("1/1h")});
+  login.match.paths = {"/Login"};
+  const auto ignoring = [&](rules::IgnoreCase ignore) {
+    auto made = Snapshot::make({.rules = {login}, .ignore_case = std::move(ignore)}, *local_, now_);
+    ASSERT_TRUE(made) << made.error().text();
+    worker_->use(*made);
+  };
+  ignoring({.everywhere = true});
+  EXPECT_EQ(passed(1, {.target = "/login"}), 1);
+  for (const char* spelling : {"/LOGIN", "/Login", "/%4Cogin/", "/lOgIn?x=1"}) {
+    EXPECT_EQ(ask({.target = spelling}), Action::reject) << spelling;
+  }
+  now_ = at(2h);
+  login.match.paths = {"/login"};
+  ignoring({.hosts = {"api.example.com"}});
+  EXPECT_EQ(ask({.target = "/LOGIN"}), Action::pass);
+  EXPECT_EQ(ask({.target = "/login"}), Action::reject);
+  ignoring({.hosts = {"another.example.com"}});
+  EXPECT_EQ(ask({.target = "/login"}), Action::reject);
+  EXPECT_EQ(ask({.target = "/LOGIN"}), Action::pass) << "this host does not ignore case";
+}
+
 // ---- by name, and many at once ----------------------------------------------------------------
 
 TEST_F(Requests, AreDecidedByTheNameOfARule) {

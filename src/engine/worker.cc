@@ -121,11 +121,14 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
                                  Now now, Verify&& verify) noexcept {
   begin(op, now);
   const rules::RuleSet& rules = pin_->snapshot->rules();
-  const identity::Target target = request.target.empty()
-                                      ? identity::Target{}
-                                      : identity::normalise_target(request.target, {}, path_);
+  identity::Target target = request.target.empty()
+                                ? identity::Target{}
+                                : identity::normalise_target(request.target, {}, path_);
   const auto host = normal_host(target.authority.empty() ? request.host : target.authority);
   if (!target.ok() || !host) return finish(op, Action::reject, Reason::bad_target, kBadRequest);
+  if (rules.ignore_case().holds_for(*host)) [[unlikely]] {
+    target = identity::normalise_target(request.target, {.ignore_case = true}, path_);
+  }
   route_ = target.route();
   const rules::Asked asked{.request = request,
                            .domain = request.domain.empty() ? "default" : request.domain,

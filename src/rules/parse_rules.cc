@@ -133,6 +133,15 @@ RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagno
   const Reader reader{map, rules_file_section(), checked};
   RuleList list;
   read_word(reader, "unmatched", kUnmatchedWords, list.unmatched);
+  if (const Node* ignore = reader.find("ignore_case")) {
+    if (ignore->is_list()) {
+      for (const Node* host : reader.list("ignore_case")) {
+        list.ignore_case.hosts.push_back(lower_case(host->text));
+      }
+    } else {
+      list.ignore_case.everywhere = reader.flag("ignore_case", false);
+    }
+  }
   const Node* rules = reader.find("rules");
   if (rules == nullptr || too_many(*rules, options, diagnostics)) return list;
 
@@ -146,6 +155,7 @@ RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagno
     written.push_back({&list.rules.back(), node});
   }
   check_rules_together(written, context);
+  check_case(written, list.ignore_case, context);
   check_domains(written, options, diagnostics);
   return list;
 }

@@ -341,5 +341,40 @@ TEST(PathTemplate, RefusesWhatIsNone) {
   }
 }
 
+TEST(ParseRules, WarnsOfMoreLimitsThanARequestMayMeet) {
+  std::string text = "rules:\n";
+  for (int i = 0; i < 33; ++i) text += "  - {name: r" + std::to_string(i) + ", limit: 5/1s}\n";
+  config::Diagnostics diagnostics;
+  (void)parse_rules_text(text, "rules.yaml", diagnostics);
+  EXPECT_TRUE(diagnostics.ok());
+  ASSERT_EQ(diagnostics.warnings(), 1U);
+  EXPECT_EQ(diagnostics.sorted()[0].place.line, 34U);
+}
+
+TEST(ParseRules, ReadsWhereCaseIsIgnored) {
+  config::Diagnostics diagnostics;
+  const RuleList all = parse_rules_text("ignore_case: true\nrules: []\n", "r", diagnostics);
+  EXPECT_TRUE(all.ignore_case.everywhere);
+  const RuleList some =
+      parse_rules_text("ignore_case: [intranet.example.com]\nrules: []\n", "r", diagnostics);
+  EXPECT_TRUE(some.ignore_case.holds_for("intranet.example.com"));
+  EXPECT_FALSE(some.ignore_case.holds_for("example.com"));
+  EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+}
+
+// A path with capitals would match on some hosts and never on others.
+TEST(ParseRules, RefusesCapitalsWhereSomeHostsIgnoreThem) {
+  config::Diagnostics diagnostics;
+  (void)parse_rules_text(
+      "ignore_case: [a.example.com]\n"
+      "rules:\n"
+      "  - {name: wrong, limit: 1/1s, match: {path: /Login}}\n"
+      "  - {name: right, limit: 1/1s, match: {path: /Login, host: a.example.com}}\n"
+      "  - {name: other, limit: 1/1s, match: {path: /Login, host: b.example.com}}\n",
+      "r", diagnostics);
+  EXPECT_EQ(diagnostics.errors(), 1U) << diagnostics.text();
+  EXPECT_EQ(diagnostics.sorted()[0].place.line, 3U);
+}
+
 }  // namespace
 }  // namespace sluice::rules

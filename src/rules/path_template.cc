@@ -151,7 +151,7 @@ Parsed<std::vector<PathSegment>> parse_path_template(std::string_view text) {
   return segments;
 }
 
-Parsed<PathTemplate> PathTemplate::parse(std::string_view text) {
+Parsed<PathTemplate> PathTemplate::parse(std::string_view text, bool ignore_case) {
   Parsed<std::vector<PathSegment>> segments = parse_path_template(text);
   if (!segments) return tl::unexpected(std::move(segments.error()));
   if (segments->back() == PathSegment{PathSegment::Kind::literal, {}}) segments->pop_back();
@@ -165,6 +165,7 @@ Parsed<PathTemplate> PathTemplate::parse(std::string_view text) {
     if (!goes_on) result.pieces_.push_back({.kind = segment.kind, .text = {}});
     if (!is_literal) continue;
     segment.text = as_in_requests(segment.text);
+    if (ignore_case) std::ranges::transform(segment.text, segment.text.begin(), lower);
     result.pieces_.back().text += "/" + segment.text;
     ++result.literals_;
   }

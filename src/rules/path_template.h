@@ -37,7 +37,8 @@ struct PathSegment {
 
 class PathTemplate {
  public:
-  [[nodiscard]] static Parsed<PathTemplate> parse(std::string_view text);
+  // `ignore_case`: for paths that are in lower case.
+  [[nodiscard]] static Parsed<PathTemplate> parse(std::string_view text, bool ignore_case = false);
 
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   [[nodiscard]] const std::vector<PathSegment>& segments() const noexcept { return segments_; }

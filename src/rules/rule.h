@@ -9,9 +9,11 @@
 #include <sluice/limit.h>
 #include <sluice/time.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -178,9 +180,20 @@ struct Rule {
 // What happens to a request that no enforcing rule matches.
 enum class Unmatched : std::uint8_t { allow, reject };
 
+// Hosts whose servers take /LOGIN for /login. There, paths are compared in lower case.
+struct IgnoreCase {
+  bool everywhere = false;
+  std::vector<std::string> hosts;
+
+  [[nodiscard]] bool holds_for(std::string_view host) const noexcept {
+    return everywhere || std::find(hosts.begin(), hosts.end(), host) != hosts.end();
+  }
+};
+
 struct RuleList {
   std::vector<Rule> rules;
   Unmatched unmatched = Unmatched::allow;
+  IgnoreCase ignore_case;
 };
 
 }  // namespace sluice::rules

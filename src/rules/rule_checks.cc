@@ -184,7 +184,49 @@ void check_rule(const Rule& rule, const Reader& reader, const ParseContext& cont
   check_count_denied(rule, reader, context);
 }
 
+namespace {
+
+constexpr std::size_t kChecksMax = 32;  // of one request, in the engine
+
+// The most limits that a request can meet in one rule.
+std::size_t limits_of(const Rule& rule) {
+  std::size_t most = rule.limits.size();
+  if (!rule.tiers) return most;
+  for (const auto& [tier, limits] : rule.tiers->values) most = std::max(most, limits.size());
+  return most;
+}
+
+// Rules that concern the same requests as far as one can tell by their texts: all requests, or
+// those of one path. Whoever has more limits than a request may have is shed.
+void check_number(const std::vector<WrittenRule>& rules, const ParseContext& context) {
+  std::unordered_map<std::string, std::size_t> checks;
+  const auto counts_alone = [](const Match& match) {
+    return match.methods.empty() && match.hosts.empty() && match.headers.empty() &&
+           match.query.empty() && match.cookies.empty() && match.addresses.empty() &&
+           match.countries.empty() && match.asns.empty() && match.tiers.empty() &&
+           match.tenants.empty() && !match.authenticated && match.descriptor.empty();
+  };
+  for (const auto& [rule, node] : rules) {
+    if (!rule->group.empty() || !counts_alone(rule->match)) continue;
+    const bool shadow = rule->over.kind == Over::Kind::shadow;
+    const std::string path = rule->match.paths.empty() ? "" : rule->match.paths.front();
+    std::size_t& before = checks[rule->domain + (shadow ? " shadow " : " ") + path];
+    const std::size_t after = before + limits_of(*rule);
+    if (before <= kChecksMax && after > kChecksMax) {
+      context.diagnostics.warning(
+          *node,
+          fmt::format("with this rule, one request meets more than {} limits and is shed with 503",
+                      kChecksMax),
+          "join rules, or put those that need not apply together into a group");
+    }
+    before = after;
+  }
+}
+
+}  // namespace
+
 void check_rules_together(const std::vector<WrittenRule>& rules, const ParseContext& context) {
+  check_number(rules, context);
   std::unordered_map<std::string, std::uint32_t> lines;  // of names
   std::unordered_map<std::string, const Rule*> groups;
   for (const auto& [rule, node] : rules) {
@@ -208,6 +250,27 @@ void check_rules_together(const std::vector<WrittenRule>& rules, const ParseCont
           fmt::format("the group {} has rules before and after verification, which cannot compete",
                       quoted(rule->group)),
           "give all rules of a group the same before_auth");
+    }
+  }
+}
+
+void check_case(const std::vector<WrittenRule>& rules, const IgnoreCase& ignore,
+                const ParseContext& context) {
+  if (ignore.everywhere || ignore.hosts.empty()) return;
+  const auto ignores = [&](const std::string& host) { return ignore.holds_for(host); };
+  const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+  for (const auto& [rule, node] : rules) {
+    const std::vector<std::string>& hosts = rule->match.hosts;
+    const bool one_way = !hosts.empty() && (std::ranges::all_of(hosts, ignores) ||
+                                            std::ranges::none_of(hosts, ignores));
+    if (one_way) continue;
+    for (const std::string& path : rule->match.paths) {
+      if (std::ranges::none_of(path, is_capital)) continue;
+      const Node* const match = node->find("match");
+      context.diagnostics.error(
+          match != nullptr ? *match : *node,
+          fmt::format("the path {} has capitals, and some hosts ignore case", quoted(path)),
+          "write it in lower case, or name hosts in 'match' that all do, or all do not");
     }
   }
 }

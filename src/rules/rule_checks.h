@@ -18,4 +18,8 @@ struct WrittenRule {
 };
 void check_rules_together(const std::vector<WrittenRule>& rules, const ParseContext& context);
 
+// A path with capitals means nothing where case is ignored for some hosts only.
+void check_case(const std::vector<WrittenRule>& rules, const IgnoreCase& ignore,
+                const ParseContext& context);
+
 }  // namespace sluice::rules

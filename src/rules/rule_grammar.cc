@@ -11,6 +11,7 @@ namespace {
 
 using config::any_list_of;
 using config::flag;
+using config::list_of;
 using config::map_of;
 using config::number;
 using config::Section;
@@ -35,7 +36,13 @@ const Section& rules_file_section() {
                 .fallback = "allow",
                 .hints = {{"deny", "write reject"},
                           {"block", "write reject"},
-                          {"pass", "write allow"}}}},
+                          {"pass", "write allow"}}},
+               {.name = "ignore_case",
+                .shape = flag() | list_of(text(kHostFormat)),
+                .meaning = "Whether servers take `/LOGIN` for `/login`: all of them, or those of "
+                           "the hosts that are listed. Paths are then compared in lower case.",
+                .fallback = "false",
+                .examples = {"[intranet.example.com]"}}},
       .hints = {{"limits", "write a list of rules under 'rules', each with its 'limit'"},
                 {"descriptors",
                  "a file of envoyproxy/ratelimit is loaded by rules_from: {envoy: "

@@ -60,7 +60,7 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
   std::set<std::uint8_t> v4_lengths;
   std::set<std::uint8_t> v6_lengths;
   for (const Rule& rule : list_.rules) {
-    Compiled& compiled = compiled_.emplace_back(compile(rule));
+    Compiled& compiled = compiled_.emplace_back(compile(rule, list_.ignore_case));
     const auto group = std::ranges::find(groups, rule.group);
     const auto domain = std::ranges::find(domains_, rule.domain);
     compiled.domain = static_cast<std::uint32_t>(domain - domains_.begin());
@@ -89,7 +89,7 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
   index_ = RuleIndex{conditions};
 }
 
-RuleSet::Compiled RuleSet::compile(const Rule& rule) {
+RuleSet::Compiled RuleSet::compile(const Rule& rule, const IgnoreCase& ignore) {
   const Match& match = rule.match;
   Compiled compiled;
   compiled.before_auth = rule.before_auth;
@@ -110,8 +110,12 @@ RuleSet::Compiled RuleSet::compile(const Rule& rule) {
     compiled.methods |= bit;
     if (bit == 0) compiled.other_methods.push_back(method);
   }
+  const bool ignores =
+      ignore.everywhere ||
+      (!match.hosts.empty() &&
+       std::ranges::all_of(match.hosts, [&](const auto& host) { return ignore.holds_for(host); }));
   for (const std::string& path : match.paths) {
-    compiled.paths.push_back(PathTemplate::parse(path).value());
+    compiled.paths.push_back(PathTemplate::parse(path, ignores).value());
   }
   const auto texts = [](const std::vector<NamedMatch>& from) {
     std::vector<Text> to;

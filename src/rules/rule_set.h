@@ -69,6 +69,8 @@ class RuleSet {
   [[nodiscard]] std::span<const Rule> rules() const noexcept { return list_.rules; }
   [[nodiscard]] Unmatched unmatched() const noexcept { return list_.unmatched; }
 
+  [[nodiscard]] const IgnoreCase& ignore_case() const noexcept { return list_.ignore_case; }
+
   // By its name; nothing where there is none.
   [[nodiscard]] std::optional<RuleNumber> find(std::string_view name,
                                                std::string_view domain = "default") const noexcept;
@@ -121,7 +123,7 @@ class RuleSet {
     std::vector<std::string> other_methods;
   };
 
-  [[nodiscard]] static Compiled compile(const Rule& rule);
+  [[nodiscard]] static Compiled compile(const Rule& rule, const IgnoreCase& ignore);
   [[nodiscard]] RuleIndex::Conditions conditions_of(const Rule& rule,
                                                     const Compiled& compiled) const;
   [[nodiscard]] std::uint32_t domain_number(std::string_view domain) const noexcept;

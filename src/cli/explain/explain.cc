@@ -247,11 +247,13 @@ Story story_of(const app::OfflineEngine& engine, const identity::Identifier& ide
   const RequestView view = request.view();
   std::array<char, identity::kPathScratchBytes> path;
   std::array<char, identity::kHostScratchBytes> host;
-  const identity::Target target = identity::normalise_target(view.target, {}, path);
+  story.host = identity::normalise_host(view.host, host).value_or("");
+  const bool ignores_case = engine.snapshot().rules().ignore_case().holds_for(story.host);
+  const identity::Target target =
+      identity::normalise_target(view.target, {.ignore_case = ignores_case}, path);
   story.path = target.ok() ? std::string{target.route()}
                            : fmt::format("cannot be told: {}", to_string(target.fault));
   story.query = target.query;
-  story.host = identity::normalise_host(view.host, host).value_or("");
   story.client = identifier.identify(view, now, scratch);
   story.address = story.client.address.text();
   if (!target.ok()) return story;
