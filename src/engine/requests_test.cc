@@ -68,6 +68,25 @@ TEST_F(Requests, BringTheirAmountInAClaim) {
   EXPECT_EQ(passed_as({.user = "else"}, 100), 5);
 }
 
+// Headers state the rate of a limit, which is not what is written where somebody brings another.
+TEST_F(Requests, TellWhichAmountIsInForce) {
+  rules::RuleLimit burst =
+      brought("5/1h", {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 50});
+  burst.limit.burst = 3;
+  use({rule("r", {burst}, {per(Kind::user)})});
+  const Claims some{{{"quota", "20"}}};
+  const RequestView request{.method = "GET", .host = "a", .target = "/", .headers = {}, .peer = {}};
+  for (const auto& [claims, amount] :
+       {std::pair{&some, 20U}, std::pair<const Claims*, unsigned>{nullptr, 5U}}) {
+    const identity::Identity client{.user = claims != nullptr ? "some" : "none", .claims = claims};
+    ASSERT_EQ(worker_->decide(op_, request, client, now_), store::Completion::now);
+    ASSERT_EQ(op_.limits().size(), 1U);
+    EXPECT_EQ(op_.limits()[0].amount, amount);
+    EXPECT_EQ(op_.limits()[0].decision.limit, 3U);
+    worker_->settle(op_, nullptr, now_);
+  }
+}
+
 // A client that could write the header itself would set its own limit.
 TEST_F(Requests, BringTheirAmountInAHeaderOfATrustedProxyOnly) {
   use({rule(

@@ -143,6 +143,15 @@ TEST_F(AccessLogTest, CutsWhatIsTooLongAndSaysSo) {
   EXPECT_FALSE(text(one).empty());
 }
 
+// Readers of JSON that are strict refuse such a text.
+TEST_F(AccessLogTest, EndsTextsAtAZero) {
+  using namespace std::string_view_literals;
+  AccessRecord one = record();
+  one.user = "ann\0bob"sv;
+  EXPECT_EQ(member(json(one), "user"), "ann");
+  EXPECT_EQ(member(json(one), "cut"), "true");
+}
+
 TEST_F(AccessLogTest, IsEmptyWithoutRoom) {
   std::array<char, 50> little;
   EXPECT_EQ(AccessFormat({}).write(little, record()), "");

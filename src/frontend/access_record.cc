@@ -21,6 +21,11 @@ std::uint64_t count_of(Nanos time) noexcept {
   return static_cast<std::uint64_t>(std::clamp(time, Nanos{0}, kDurationMax).count());
 }
 
+// Strict readers of JSON refuse a zero character, and HTTP has none: it is the end of a text.
+std::string_view up_to_zero(std::string_view text) noexcept {
+  return text.substr(0, text.find('\0'));
+}
+
 // A target with its secrets hidden, for which there is always room: *** may be longer than what it
 // stands for, a target is then a little shorter.
 class ShownTarget {
@@ -64,8 +69,9 @@ class JsonLine {
     line_.put(':');
   }
   std::string_view shortened(std::string_view value) noexcept {
-    is_cut_ |= value.size() > kValueBytes;
-    return value.substr(0, kValueBytes);
+    const std::string_view shown = up_to_zero(value.substr(0, kValueBytes));
+    is_cut_ |= shown.size() < value.size();
+    return shown;
   }
   [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }
 
@@ -236,7 +242,8 @@ void AccessFormat::write_headers(TextWriter& line,
     is_first = false;
     line.json(name);
     line.put(':');
-    line.json(secrets_.is_secret_header(name) ? kHidden : sent->value.substr(0, kValueBytes));
+    line.json(secrets_.is_secret_header(name) ? kHidden
+                                              : up_to_zero(sent->value.substr(0, kValueBytes)));
   }
   if (!is_first) line.put('}');
 }
@@ -256,7 +263,7 @@ void AccessFormat::write_json(TextWriter& line, const AccessRecord& record,
   json.text("method", record.method);
   json.text("host", record.host);
   json.begin("target");
-  line.json(target.text());
+  line.json(up_to_zero(target.text()));
   json.text("protocol", record.protocol);
   json.number("status", record.status);
   json.number("duration_ns", count_of(record.duration));

@@ -69,11 +69,8 @@ void DecisionCounters::count(Shard shard, const Op& op) const noexcept {
   if (op.action != engine::Action::pass) {
     refusals_[static_cast<std::size_t>(op.reason)].add(shard);
   }
-  // Without limits that were asked, the decision itself is all there is.
-  if (op.limits().empty() || op.reason == Reason::store_failed) {
-    return add(shard, op.rule, decision_word(op));
-  }
   // The limits of a rule stand beside one another, and it allows what all of them allow.
+  bool binding_had_a_say = false;
   for (std::size_t i = 0; i < op.limits().size();) {
     const engine::LimitOutcome& first = op.limits()[i];
     bool allowed = true;
@@ -83,7 +80,12 @@ void DecisionCounters::count(Shard shard, const Op& op) const noexcept {
     // A full queue refuses what its limit would have held.
     if (op.reason == Reason::queue_full && first.rule == op.rule) allowed = false;
     add(shard, first.rule, word_of(allowed, first.shadow));
+    binding_had_a_say |= first.rule == op.rule;
   }
+  // A block, a list or a failure decides without asking limits, though others may have been asked.
+  const bool is_decided_apart =
+      op.limits().empty() || op.action != engine::Action::pass || op.reason == Reason::store_failed;
+  if (is_decided_apart && !binding_had_a_say) add(shard, op.rule, decision_word(op));
 }
 
 }  // namespace sluice::frontend

@@ -79,6 +79,19 @@ TEST_F(DecisionCountersTest, CountBlocksForTheirRule) {
   EXPECT_EQ(refused("blocked"), 1);
 }
 
+// Limits that want no proof are asked before a block of another rule refuses.
+TEST_F(DecisionCountersTest, CountARefusalForItsRuleWhateverWasAskedBefore) {
+  rules::Rule early = rule("early", {limit("100/1h")});
+  early.before_auth = true;
+  rules::Rule blocking = rule("login", {limit("1/1h")});
+  blocking.block = rules::Block{.lasts = std::chrono::minutes{15}, .after = 1};
+  use({early, blocking});
+  for (int i = 0; i < 3; ++i) counters_->count(0, decided());
+  EXPECT_EQ(said("early", "allow"), 3);
+  EXPECT_EQ(said("login", "deny"), 2);
+  EXPECT_EQ(said("", "deny"), 0);
+}
+
 // A rule that keeps its name keeps its counts; a request of old rules is not mistaken for another.
 TEST_F(DecisionCountersTest, GoOnAfterAReload) {
   use({rule("api", {limit("10/1h")})});

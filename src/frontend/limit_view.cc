@@ -31,6 +31,11 @@ Nanos period_of(const Limit& limit) noexcept {
   return limit.unit ? calendar_period(*limit.unit) : limit.period;
 }
 
+std::uint64_t time_to_refill(std::uint64_t capacity, std::uint64_t amount,
+                             std::uint64_t period) noexcept {
+  return static_cast<std::uint64_t>(ceil_div(Uint128{capacity} * period, Uint128{amount}));
+}
+
 bool is_bucket(const Limit& limit) noexcept {
   const bool drains = limit.algorithm == Algorithm::token_bucket ||
                       limit.algorithm == Algorithm::leaky_bucket ||
@@ -86,15 +91,12 @@ Policy policy_of(const Limit& limit, std::uint64_t amount, std::uint64_t capacit
   if (limit.refill == Refill::interval) amount = std::min(amount, capacity);
   if (amount == 0 || period == 0) return {.quota = capacity, .window_s = 0};
 
-  const std::uint64_t quota = std::max(amount, capacity);
   const auto second = static_cast<std::uint64_t>(kSecond.count());
-  const auto window =
-      static_cast<std::uint64_t>(ceil_div(Uint128{quota} * period, Uint128{amount}));
-  const std::uint64_t shown = capacity > amount ? window : period;
-  if (shown < second) {
-    return {.quota = static_cast<std::uint64_t>(Uint128{quota} * second / shown), .window_s = 1};
-  }
-  return {.quota = quota, .window_s = ceil_div(shown, second)};
+  const std::uint64_t quota = std::max(amount, capacity);
+  const std::uint64_t window =
+      capacity <= amount ? period : time_to_refill(capacity, amount, period);
+  if (window >= second) return {.quota = quota, .window_s = ceil_div(window, second)};
+  return {.quota = static_cast<std::uint64_t>(Uint128{quota} * second / window), .window_s = 1};
 }
 
 void write_name(TextWriter& writer, const LimitView& view) noexcept {

@@ -113,6 +113,10 @@ bool is_epoch(Family family) noexcept {
   return family == Family::x_ratelimit_epoch || family == Family::x_rate_limit_epoch;
 }
 
+std::uint64_t used_of(const LimitView& view) noexcept {
+  return view.capacity - std::min(view.remaining, view.capacity);
+}
+
 std::uint64_t reset_of(const LimitView& view, const FieldStyle& style) noexcept {
   if (!is_epoch(style.family)) return seconds_rounded_up(view.available_in);
   return seconds_rounded_up(style.now.time_since_epoch() + view.available_in);
@@ -202,7 +206,7 @@ void write_number(net::HeadWriter& writer, const RateHeaders::Field& field, cons
       break;
     case Role::remaining: writer.header(field.name, view.remaining); break;
     case Role::used:
-      if (view.has_policy) writer.header(field.name, view.capacity - view.remaining);
+      if (view.has_policy) writer.header(field.name, used_of(view));
       break;
     case Role::reset: writer.header(field.name, reset_of(view, style)); break;
     case Role::resource: write_plain(writer, field.name, view.rule); break;

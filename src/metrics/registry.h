@@ -59,7 +59,8 @@ class Registry {
   [[nodiscard]] DurationHistogram histogram(const Metric& metric, LabelValues values = {});
 
   // A value that somebody else keeps, asked for whenever metrics are read, by whoever reads them.
-  // Must be safe to call from any thread for as long as the registry lives.
+  // Must be safe to call from any thread for as long as the registry lives, and leave the registry
+  // alone.
   void collect(const Metric& metric, LabelValues values, std::function<double()> value);
 
   // Makes a metric known that has no series yet.

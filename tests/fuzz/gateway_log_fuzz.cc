@@ -28,8 +28,11 @@ std::string take(std::string_view& rest) {
   return text;
 }
 
+// What is no text comes back with a mark in its place, or shorter.
 bool is_same(std::string_view read, std::string_view written) {
-  return read == written || sluice::valid_utf8_prefix(written) != written.size();
+  const bool is_text = sluice::valid_utf8_prefix(written) == written.size() &&
+                       written.find('\0') == std::string_view::npos;
+  return read == written || !is_text;
 }
 
 }  // namespace
