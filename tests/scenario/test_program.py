@@ -9,13 +9,13 @@ from support import ScenarioTest
 class Program(ScenarioTest):
     def test_version_and_help(self):
         self.assertRegex(self.ok("--version").out, r"^sluice \d+\.\d+\.\d+\n$")
-        for command in ("", "init", "check", "explain", "replay", "load", "keys", "keys new"):
+        for command in ("", "init", "serve", "check", "explain", "replay", "load", "keys", "keys new"):
             self.assertIn("Examples:", self.ok(*command.split(), "--help").out)
 
     def test_unknown_words(self):
         self.refuses(2, r"unknown command 'reply'; did you mean replay\? known are", "reply")
         self.refuses(2, r"--nope", "--nope")
-        known = "init, check, explain, replay, load, keys and completion"
+        known = "init, serve, check, explain, replay, load, keys and completion"
         self.refuses(2, f"a command is missing; known are {known}")
 
 
