@@ -123,11 +123,11 @@ EnvoyWorker::Applied EnvoyWorker::applied(std::string_view domain,
           .rule = rule};
 }
 
-// Two limits may replace each other: each is looked at as it was found, so that both go. What is
-// unlimited stays so, whoever replaces it.
+// Two limits may replace each other: each is looked at as it was found, so that both go. Only what
+// is counted has a name here, so that what is unlimited stays so, whoever replaces it.
 void EnvoyWorker::drop_replaced() noexcept {
   for (Applied& one : all()) {
-    if (one.kind != Applied::Kind::counted || one.limit.name.empty()) continue;
+    if (one.limit.name.empty()) continue;
     const bool replaced = std::ranges::any_of(
         all(), [&](const Applied& other) { return replaces(other.rule, one.limit.name); });
     if (replaced) one.kind = Applied::Kind::nothing;

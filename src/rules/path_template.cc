@@ -115,7 +115,8 @@ Parsed<std::vector<PathSegment>> parse_segments(std::string_view text) {
 // Paths of requests are normalised, so what they are compared with has to be.
 std::string as_in_requests(const std::string& segment) {
   std::array<char, identity::kPathScratchBytes> scratch;
-  const identity::Target target = identity::normalise_target("/" + segment, {}, scratch);
+  const std::string path = "/" + segment;  // the target points into it
+  const identity::Target target = identity::normalise_target(path, {}, scratch);
   return target.ok() ? std::string{target.route().substr(1)} : segment;
 }
 
