@@ -21,14 +21,16 @@ bool is_host(std::string_view pattern, std::string_view host) noexcept {
 Router::Router(std::span<const RouteOptions> routes) {
   for (const RouteOptions& route : routes) {
     const rules::PathTemplate* const path = route.path ? &*route.path : nullptr;
-    if (route.hosts.empty()) entries_.push_back({{}, path, route.upstream});
-    for (const std::string& host : route.hosts) entries_.push_back({host, path, route.upstream});
+    if (route.hosts.empty()) entries_.push_back({{}, path, route.upstream, entries_.size()});
+    for (const std::string& host : route.hosts)
+      entries_.push_back({host, path, route.upstream, entries_.size()});
   }
-  std::ranges::stable_sort(entries_, [](const Entry& a, const Entry& b) {
+  std::ranges::sort(entries_, [](const Entry& a, const Entry& b) {
     if (rank_of(a.host) != rank_of(b.host)) return rank_of(a.host) > rank_of(b.host);
     if (a.host.size() != b.host.size()) return a.host.size() > b.host.size();
     if ((a.path == nullptr) != (b.path == nullptr)) return b.path == nullptr;
-    return a.path != nullptr && compare_specificity(*a.path, *b.path) > 0;
+    const int order = a.path != nullptr ? compare_specificity(*a.path, *b.path) : 0;
+    return order != 0 ? order > 0 : a.order < b.order;
   });
 }
 

@@ -27,6 +27,7 @@ class Router {
     std::string_view host;  // of the options; empty: any
     const rules::PathTemplate* path = nullptr;
     std::size_t upstream = 0;
+    std::size_t order = 0;  // in the file
   };
   std::vector<Entry> entries_;  // the most specific first
 };
