@@ -131,7 +131,6 @@ class UnderWay(GatewayTest):
     def setUp(self):
         super().setUp()
         self.finish = threading.Semaphore(0)
-        self.addCleanup(self.finish.release, 1000)
 
     def slow(self):
         def serve(request, wire):
@@ -140,7 +139,9 @@ class UnderWay(GatewayTest):
             wire.send(reply(b"done"))
             return True
 
-        return self.upstream(serve)
+        app = self.upstream(serve)
+        self.addCleanup(self.finish.release, 1000)  # before it is stopped
+        return app
 
     CONCURRENT = "[{name: slots, per: ip, limit: {concurrent: 2}}]"
 
