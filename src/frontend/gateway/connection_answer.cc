@@ -67,7 +67,8 @@ Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
   if (!keep_alive_) writer.header("connection", "close");
   const Result<std::string_view> head = writer.finish();
   if (!head || head->size() + body.size() > buffer.size()) return cut();
-  std::memmove(buffer.data() + head->size(), body.data(), body.size());
+  // The answer to HEAD has no body: its view points nowhere, which memmove must not see.
+  if (!body.empty()) std::memmove(buffer.data() + head->size(), body.data(), body.size());
   answer_ = {buffer.data(), head->size() + body.size()};
   exchange.answer_bytes = body.size();
   exchange.status = status;
