@@ -2,6 +2,7 @@
 
 #include "support/property.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -50,6 +51,22 @@ TEST(Text, JsonEscapesWhatItMust) {
   EXPECT_EQ(json_string("\n\t\x1f\x7f"), R"("\u000a\u0009\u001f\u007f")");
   EXPECT_EQ(json_string("a\0b"s), R"("a\u0000b")");
   EXPECT_EQ(json_string("é€😀"), "\"é€😀\"");
+}
+
+// Eight characters are looked at together: each byte, at each place of two such groups.
+TEST(Text, JsonEscapesEveryByteWhereverItStands) {
+  for (std::size_t place = 0; place < 17; ++place) {
+    for (unsigned byte = 0; byte < 0x80; ++byte) {
+      std::string text(17, ' ');
+      text[place] = static_cast<char>(byte);
+      std::string escaped(1, static_cast<char>(byte));
+      if (byte == '"' || byte == '\\') escaped.insert(0, 1, '\\');
+      if (byte < 0x20 || byte == 0x7f) escaped = fmt::format("\\u{:04x}", byte);
+      const std::string blanks(16, ' ');
+      EXPECT_EQ(json_string(text),
+                '"' + blanks.substr(0, place) + escaped + blanks.substr(place) + '"');
+    }
+  }
 }
 
 TEST(Text, TellsHowMuchOfATextIsUtf8) {

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Compares our gateway with nginx (proxy_pass and limit_req) and HAProxy (a stick table).
+
+Each has one worker on a processor of its own, the same upstream, and clients that keep their
+connections; they take turns, several times, and what counts is the best turn of each: processor
+time of the proxy per request. Exit code 1 when a budget is missed.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from gateway import peers  # noqa: E402
+from report import budget_table, heading  # noqa: E402
+
+SUBJECTS = {"sluice": "sluice", "nginx": "nginx", "haproxy": "HAProxy"}
+TASKS = {"proxied": "proxied, one limit", "refused": "refused with 429"}
+CONNECTIONS = 32
+
+
+def start(arguments, folder: Path, app: peers.Peer, subject: str, refusing: bool) -> peers.Peer:
+    core = 0
+    if subject == "nginx":
+        return peers.nginx_proxy(folder, app, refusing, core)
+    if subject == "haproxy":
+        return peers.haproxy(folder, app, refusing, core)
+    limit = "1/1h" if refusing else "1000000000/1h"
+    return peers.sluice(arguments.program, folder, app, limit, core)
+
+
+def drive(port: int, seconds: float, core: int) -> tuple:
+    """Requests that were answered, and how many of them with another status than 2xx or 3xx."""
+    command = ["taskset", "-c", str(core), peers.program("wrk"), "-t1", f"-c{CONNECTIONS}"]
+    command += [f"-d{seconds:.0f}s", "-H", "Accept: application/json", "-H", "User-Agent: bench/1"]
+    command += ["-H", "Accept-Encoding: gzip", f"http://127.0.0.1:{port}/v1/things?page=1"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    if "Socket errors" in said:
+        raise SystemExit(f"requests failed:\n{said}")
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
+    return int(re.search(r"(\d+) requests in", said).group(1)), int(refused.group(1)) if refused else 0
+
+
+def one_turn(arguments, subject: str, task: str) -> float:
+    """Microseconds of processor time per request."""
+    refusing = task == "refused"
+    with tempfile.TemporaryDirectory() as name, peers.upstream(Path(name), 1) as app:
+        with start(arguments, Path(name), app, subject, refusing) as proxy:
+            drive(proxy.port, 1, 1)  # connections are made, caches are warm
+            before = proxy.cpu()
+            requests, other = drive(proxy.port, arguments.seconds, 1)
+            cost = (proxy.cpu() - before) / requests * 1e6
+    if other != (requests if refusing else 0):
+        raise SystemExit(f"{subject}, {task}: {other} of {requests} were refused")
+    return cost
+
+
+def measure(arguments) -> dict:
+    best: dict = {}
+    for turn in range(arguments.runs):
+        for task in TASKS:
+            for subject in SUBJECTS:
+                cost = one_turn(arguments, subject, task)
+                print(f"{turn + 1}/{arguments.runs}: {subject}, {task}: {cost:.2f} us", file=sys.stderr)
+                best[subject, task] = min(cost, best.get((subject, task), cost))
+    return best
+
+
+def budgets(best: dict):
+    ours = best["sluice", "proxied"]
+    yield "a proxied request with one limit: times nginx's", ours / best["nginx", "proxied"], "<=", 1
+    yield "a refusal: times a proxied request", best["sluice", "refused"] / ours, "<=", 0.5
+
+
+def page(arguments, best: dict) -> tuple:
+    lines = heading("gateway") + [
+        f"One worker each, {CONNECTIONS} clients that keep their connections (wrk), an upstream that",
+        "answers with 1,000 bytes (nginx), limits by address. Processor time of the proxy in",
+        f"microseconds per request, best of {arguments.runs} turns of {arguments.seconds:.0f} s each.",
+        "",
+        "| what | " + " | ".join(SUBJECTS.values()) + " |",
+        "|---" + "|---:" * len(SUBJECTS) + "|",
+    ]
+    for task, name in TASKS.items():
+        cells = [f"{best[subject, task]:.2f}" for subject in SUBJECTS]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    table, met = budget_table(budgets(best))
+    lines += ["", *table]
+    return "\n".join(lines) + "\n", met
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--program", type=Path, required=True, help="sluice, built by release")
+    parser.add_argument("--seconds", type=float, default=4, help="for each turn")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--write", type=Path, help="where the page goes")
+    arguments = parser.parse_args()
+    best = measure(arguments)
+    text, met = page(arguments, best)
+    print(text, end="")
+    if arguments.write:
+        arguments.write.write_text(text, encoding="utf-8")
+    sys.exit(0 if met else 1)
+
+
+if __name__ == "__main__":
+    main()
