@@ -18,12 +18,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -146,23 +148,29 @@ Now at(std::int64_t now) {
 std::int64_t virtual_now = 1'000'000'000'000'000;
 std::uint64_t sum = 0;  // keeps answers from being optimised away
 
+// Other guests of the machine disturb a run for milliseconds at a time, and code that computes more
+// than code that waits for memory; so what counts is the best of many slices.
 template <class Decide>
 void measure(const Options& options, std::string_view what, std::size_t rules, Requests& requests,
              Decide decide) {
+  constexpr std::size_t kPiecesOfSlice = 40;
   std::uint64_t state = 7919;
-  double nanos = 0;
-  std::uint64_t decided = 0;
-  while (nanos < options.seconds * 1e9) {
-    requests.choose(state, options.keys);
-    virtual_now += static_cast<std::int64_t>(kPiece) * kStep;
-    const double began = cpu_nanos();
-    decide(requests.all(), virtual_now);
-    nanos += cpu_nanos() - began;
-    decided += kPiece;
+  double best = std::numeric_limits<double>::infinity();
+  for (double all = 0; all < options.seconds * 1e9;) {
+    double nanos = 0;
+    for (std::size_t piece = 0; piece < kPiecesOfSlice; ++piece) {
+      requests.choose(state, options.keys);
+      virtual_now += static_cast<std::int64_t>(kPiece) * kStep;
+      const double began = cpu_nanos();
+      decide(requests.all(), virtual_now);
+      nanos += cpu_nanos() - began;
+    }
+    all += nanos;
+    best = std::min(best, nanos / (kPiecesOfSlice * kPiece));
   }
   fmt::print(R"({{"what":"{}","rules":{},"ns":{:.2f}}})"
              "\n",
-             what, rules, nanos / static_cast<double>(decided));
+             what, rules, best);
   std::fflush(stdout);
 }
 

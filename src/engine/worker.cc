@@ -58,6 +58,7 @@ void Worker::use(std::shared_ptr<const Snapshot> snapshot) {
   if (pin_ != nullptr && pin_->ops > 0) retired_.push_back(std::move(pin_));
   std::erase_if(retired_, [](const auto& pin) { return pin->ops == 0; });
   amounts_.forget();
+  foresight_.forget();
   pin_ = std::make_unique<SnapshotPin>(SnapshotPin{.snapshot = std::move(snapshot)});
 }
 
@@ -100,7 +101,8 @@ void Worker::decide_batch(std::span<Op* const> ops, std::span<const RequestView>
     for (std::size_t i = 0; i < count; ++i) {
       Op& op = *ops[first + i];
       prepared[i] = prepare(op, requests[first + i], now);
-      if (prepared[i] == Prepared::to_be_asked) store_.expect(op.call_);
+      if (prepared[i] != Prepared::to_be_asked) continue;
+      for (const store::Check& check : op.call_.asked()) store_.expect(check.key);
     }
     for (std::size_t i = 0; i < count; ++i) {
       if (prepared[i] == Prepared::to_be_asked) (void)ask(*ops[first + i], now);
@@ -109,7 +111,7 @@ void Worker::decide_batch(std::span<Op* const> ops, std::span<const RequestView>
 }
 
 Worker::Prepared Worker::prepare(Op& op, const RequestView& request, Now now) noexcept {
-  client_ = identity::Identifier::unproven(identifier_->address_of(request));
+  identity::Identifier::begin(identifier_->address_of(request), client_);
   return prepare(op, request, client_, now,
                  [&](identity::Identity& who) { identifier_->prove(request, now, scratch_, who); });
 }
@@ -131,7 +133,7 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
   }
   route_ = target.route();
   const rules::Asked asked{.request = request,
-                           .domain = request.domain.empty() ? "default" : request.domain,
+                           .domain = request.domain,
                            .host = *host,
                            .path = route_,
                            .query = target.query,
@@ -165,7 +167,9 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
   if (require_proof_ && !client.authenticated()) {
     return finish(op, Action::reject, Reason::unauthenticated, kUnauthorized);
   }
+  foresight_.guess(asked, store_);
   rules.match(asked, Phase::after_auth, matches_);
+  if (matches_.count > 0) foresight_.learn(pin_->snapshot->plan(matches_.all[0].rule));
   if (!matches_.enforced && !enforced_early) {
     if (rules.unmatched() == rules::Unmatched::reject) {
       return finish(op, Action::reject, Reason::no_rule, kUnavailable);
@@ -208,6 +212,7 @@ void Worker::begin(Op& op, Now now) noexcept {
   op.queued_ = nullptr;
   op.outcome_count_ = op.held_count_ = op.shadow_count_ = op.label_bytes_ = 0;
   op.call_.count = 0;
+  foresight_.begin();
 }
 
 // The op lets go of its rules. Those that are retired go with the last one, at the next edit.

@@ -14,6 +14,7 @@
 
 #include "engine/amounts.h"
 #include "engine/block_book.h"
+#include "engine/foresight.h"
 #include "engine/key.h"
 #include "engine/lists.h"
 #include "engine/op.h"
@@ -175,6 +176,7 @@ class Worker {
   std::shared_ptr<const Lists> lists_;
   BlockBook* book_ = nullptr;
   Amounts amounts_;
+  Foresight foresight_;
   identity::IdentifierScratch scratch_;
   std::array<char, identity::kPathScratchBytes> path_;
   // The host of the last request: the next one is most likely for the same.

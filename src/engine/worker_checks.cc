@@ -81,7 +81,9 @@ Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
   const Plan& plan = snapshot.plan(matched.rule);
   const Rule& rule = *plan.rule;
   const bool shadow = is_shadow(rule);
-  const Key key = key_of(plan, asked, matched, snapshot.rules().path(matched));
+  const Digest* const guessed = foresight_.key_for(plan);
+  const Key key = guessed != nullptr ? Key{.digest = *guessed}
+                                     : key_of(plan, asked, matched, snapshot.rules().path(matched));
   if (key.fate == Key::Fate::skipped) return Resolved::ready;
   if (key.fate == Key::Fate::refused) return shadow ? Resolved::ready : Resolved::missing;
 

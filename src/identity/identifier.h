@@ -89,12 +89,15 @@ class Identifier {
     return finder_.ignores_forwarding(request);
   }
 
-  // What can be known without a proof.
-  [[nodiscard]] static Identity unproven(const Origin& origin) noexcept {
-    return {.address = origin.address,
-            .country = origin.country,
-            .asn = origin.asn,
-            .through_trusted = origin.through_trusted};
+  // What can be known without a proof. Member by member: to copy a whole identity takes longer.
+  static void begin(const Origin& origin, Identity& identity) noexcept {
+    identity.address = origin.address;
+    identity.user = identity.api_key = identity.tenant = identity.tier = identity.why = {};
+    identity.country = origin.country;
+    identity.asn = origin.asn;
+    identity.through_trusted = origin.through_trusted;
+    identity.proof = Proof::none;
+    identity.claims = identity.attributes = nullptr;
   }
   // Adds what the request proves. Views are good until the scratch is used again.
   void prove(const RequestView& request, Now now, IdentifierScratch& scratch,
@@ -102,7 +105,8 @@ class Identifier {
 
   [[nodiscard]] Identity identify(const RequestView& request, Now now,
                                   IdentifierScratch& scratch) const noexcept {
-    Identity identity = unproven(address_of(request));
+    Identity identity;
+    begin(address_of(request), identity);
     prove(request, now, scratch, identity);
     return identity;
   }

@@ -58,6 +58,8 @@ class PathTemplate {
     std::string text;
   };
 
+  [[nodiscard]] static bool begins_with(std::string_view path, std::string_view literal) noexcept;
+
   std::string text_;
   std::vector<PathSegment> segments_;
   std::vector<Piece> pieces_;

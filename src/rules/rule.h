@@ -19,6 +19,9 @@
 
 namespace sluice::rules {
 
+// Where rules are that name no domain, and what requests mean that name none.
+inline constexpr std::string_view kDefaultDomain = "default";
+
 using config::Place;  // where something was written, for messages
 
 // ---- match ------------------------------------------------------------------------------------
@@ -156,7 +159,7 @@ enum class OnFailure : std::uint8_t { share, closed, open };
 
 struct Rule {
   std::string name;
-  std::string domain = "default";
+  std::string domain{kDefaultDomain};
   Match match;
   std::vector<Per> per;
   Missing missing = Missing::ip;

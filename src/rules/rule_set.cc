@@ -12,8 +12,15 @@
 namespace sluice::rules {
 namespace {
 
-// Names of this length and more are compared, not indexed: a bit for each length fits a word.
+// Names of this length and more are compared, not indexed.
 constexpr std::size_t kIndexedNameMax = 64;
+
+// A bit for how a header's name looks at first sight, by its length and its last letter in any
+// case: most headers are not asked for by any rule, and this tells without reading them.
+std::uint64_t look_of(std::string_view name) noexcept {
+  const unsigned last = name.empty() ? 0U : static_cast<unsigned char>(name.back()) & 0x1fU;
+  return std::uint64_t{1} << ((name.size() * 7 + last) & 63U);
+}
 
 // A longer value of a query field that has to be decoded counts as absent.
 constexpr std::size_t kFieldBytesMax = 1024;
@@ -71,8 +78,7 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
     if (group == groups.end()) groups.push_back(rule.group);
     for (const NamedMatch& header : rule.match.headers) {
       header_names_.insert(index_key(Asks::header, header.name));
-      if (header.name.size() < kIndexedNameMax)
-        header_lengths_ |= std::uint64_t{1} << header.name.size();
+      header_looks_ |= look_of(header.name);
     }
     for (const IpRange& range : rule.match.addresses) {
       (range.first.is_v4 ? v4_lengths : v6_lengths)
@@ -84,6 +90,7 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
     names_.emplace(index_key(Asks::domain, rule.domain, rule.name), static_cast<RuleNumber>(i));
     conditions.push_back(conditions_of(list_.rules[i], compiled_[i]));
   }
+  default_domain_ = domain_number(kDefaultDomain);
   v4_lengths_.assign(v4_lengths.begin(), v4_lengths.end());
   v6_lengths_.assign(v6_lengths.begin(), v6_lengths.end());
   index_ = RuleIndex{conditions};
@@ -194,6 +201,7 @@ std::optional<RuleNumber> RuleSet::find(std::string_view name,
 // ---- matching ---------------------------------------------------------------------------------
 
 std::uint32_t RuleSet::domain_number(std::string_view domain) const noexcept {
+  if (domain.empty()) return default_domain_;
   return static_cast<std::uint32_t>(std::ranges::find(domains_, domain) - domains_.begin());
 }
 
@@ -327,7 +335,10 @@ void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noe
     look(candidates, asked, domain, phase, matches);
   };
   look_into(index_.everywhere());
-  if (index_.uses(Asks::domain)) look_into(index_.under(index_key(Asks::domain, asked.domain)));
+  if (index_.uses(Asks::domain)) {
+    const std::string_view named = asked.domain.empty() ? kDefaultDomain : asked.domain;
+    look_into(index_.under(index_key(Asks::domain, named)));
+  }
   index_.at(asked.host, asked.path, look_into);
   if (index_.uses(Asks::method)) {
     look_into(index_.under(index_key(Asks::method, asked.request.method)));
@@ -364,7 +375,7 @@ template <class Visit>
 void RuleSet::look_into_header(const HeaderView& header, Visit&& visit) const noexcept {
   std::array<char, kIndexedNameMax> lower_name;
   const std::size_t size = header.name.size();
-  if (size >= lower_name.size() || (header_lengths_ >> size & 1U) == 0) return;
+  if (size >= lower_name.size() || (header_looks_ & look_of(header.name)) == 0) return;
   std::ranges::transform(header.name, lower_name.begin(), lower);
   const std::string_view name{lower_name.data(), size};
   const IndexKey named = index_key(Asks::header, name);

@@ -27,10 +27,10 @@ namespace sluice::rules {
 // What rules look at.
 struct Asked {
   const RequestView& request;  // headers, method, descriptor
-  std::string_view domain;
-  std::string_view host;   // normalised: lower case, without port
-  std::string_view path;   // normalised
-  std::string_view query;  // as sent
+  std::string_view domain;     // empty: the default one
+  std::string_view host;       // normalised: lower case, without port
+  std::string_view path;       // normalised
+  std::string_view query;      // as sent
   const identity::Identity& client;
 };
 
@@ -72,8 +72,8 @@ class RuleSet {
   [[nodiscard]] const IgnoreCase& ignore_case() const noexcept { return list_.ignore_case; }
 
   // By its name; nothing where there is none.
-  [[nodiscard]] std::optional<RuleNumber> find(std::string_view name,
-                                               std::string_view domain = "default") const noexcept;
+  [[nodiscard]] std::optional<RuleNumber> find(
+      std::string_view name, std::string_view domain = kDefaultDomain) const noexcept;
 
   // Whether any rule is of the phase.
   [[nodiscard]] bool has(Phase phase) const noexcept {
@@ -145,10 +145,11 @@ class RuleSet {
   RuleIndex index_;
   boost::unordered_flat_map<IndexKey, RuleNumber> names_;
   std::vector<std::string> domains_;
+  std::uint32_t default_domain_ = 0;
   bool has_before_auth_ = false;
   bool has_groups_ = false;
   boost::unordered_flat_set<IndexKey> header_names_;  // that rules ask for
-  std::uint64_t header_lengths_ = 0;                  // a bit for each length of one
+  std::uint64_t header_looks_ = 0;                    // of all of these
   std::vector<std::uint8_t> v4_lengths_;              // prefix lengths that rules ask for
   std::vector<std::uint8_t> v6_lengths_;
 };

@@ -62,8 +62,8 @@ class Store {
 
   [[nodiscard]] virtual Completion decide_all(Call& call, Now now) noexcept = 0;
 
-  // A call that will be asked soon: the store may begin to fetch what it needs.
-  virtual void expect(const Call& /*call*/) noexcept {}
+  // A key that will be asked for soon, most likely: the store may begin to fetch what it needs.
+  virtual void expect(const Digest& /*key*/) noexcept {}
 
   // The call will not be waited for any more, and may be destroyed. What it charged, or still
   // charges, stays.

@@ -260,7 +260,7 @@ Story story_of(const app::OfflineEngine& engine, const identity::Identifier& ide
 
   const rules::RuleSet& rules = engine.snapshot().rules();
   const rules::Asked asked{.request = view,
-                           .domain = view.domain.empty() ? "default" : view.domain,
+                           .domain = view.domain,
                            .host = story.host,
                            .path = target.route(),
                            .query = target.query,

@@ -23,9 +23,7 @@ class LocalAuthority final : public Store {
   [[nodiscard]] DigestSecret secret() const noexcept override { return table_.secret(); }
 
   [[nodiscard]] Completion decide_all(Call& call, Now now) noexcept override;
-  void expect(const Call& call) noexcept override {
-    for (const Check& check : call.asked()) table_.prefetch(check.key);
-  }
+  void expect(const Digest& key) noexcept override { table_.prefetch(key); }
   void cancel(Call& /*call*/) noexcept override {}  // none is ever under way
   void charge(const Check& check, Now now) noexcept override { (void)table_.force(check, now); }
   void refund(const Check& check, const Charge& charge, Now now) noexcept override {
