@@ -1,0 +1,501 @@
+"""The admin listener of the real gateway: metrics, probes, status, who may ask, and the end."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import unittest
+
+from gateway_support import Client, GatewayTest, get, post, reply, wait_until
+from support import BINARY, sluice
+
+SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (NaN|[+-]Inf|[0-9.e+-]+)$")
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(,|$)')
+
+
+class Page:
+    """A page in text 0.0.4, read strictly: what the format does not allow is an error."""
+
+    def __init__(self, text):
+        self.types = {}
+        self.samples = {}
+        if not text.endswith("\n"):
+            raise ValueError("the last line does not end")
+        for line in text[:-1].split("\n"):
+            self.comment(line) if line.startswith("#") else self.sample(line)
+
+    def comment(self, line):
+        kind, name, rest = re.match(r"^# (HELP|TYPE) (\S+) (.+)$", line).groups()
+        if kind == "TYPE":
+            if name in self.types:
+                raise ValueError(f"{name} has two types")
+            if rest not in ("counter", "gauge", "histogram"):
+                raise ValueError(line)
+            self.types[name] = rest
+
+    def sample(self, line):
+        name, labels, value = SAMPLE.match(line).groups()
+        family = re.sub(r"_(bucket|sum|count)$", "", name)
+        if name not in self.types and self.types.get(family) != "histogram":
+            raise ValueError(f"{name} has no type")
+        at, pairs = 0, []
+        while labels and at < len(labels):
+            found = LABEL.match(labels, at)
+            pairs.append((found.group(1), found.group(2)))
+            at = found.end()
+        key = (name, frozenset(pairs))
+        if key in self.samples:
+            raise ValueError(f"{line} is there twice")
+        self.samples[key] = float(value)
+
+    def sum(self, name, **labels):
+        """Of all series with these labels."""
+        wanted = set(labels.items())
+        return sum(v for (n, pairs), v in self.samples.items() if n == name and wanted <= pairs)
+
+    def has(self, name):
+        return any(n == name for n, _ in self.samples)
+
+
+class AdminTest(GatewayTest):
+    def admin(self, *upstreams, listen="127.0.0.1:0", **options):
+        text = self.configuration(*upstreams, **options)
+        text = text.replace("listen: {", f"listen: {{admin: '{listen}', ")
+        front = self.serve(text)
+        front.says("admin on")
+        found = re.search(r"admin on 127\.0\.0\.1:(\d+)", front.said)
+        front.admin_port = int(found.group(1)) if found else None
+        return front
+
+    def connect(self, front):
+        return Client(socket.create_connection(("127.0.0.1", front.admin_port)))
+
+    def ask(self, front, path, *headers, host=None, method="GET"):
+        host = host or f"127.0.0.1:{front.admin_port}"
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *headers]
+        with self.connect(front) as client:
+            return client.ask(("\r\n".join(lines) + "\r\n\r\n").encode())
+
+    def page(self, front, *headers):
+        answer = self.ask(front, "/metrics", *headers)
+        self.assertEqual(answer.status, 200)
+        return Page(answer.body.decode())
+
+    def status(self, front):
+        return json.loads(self.ask(front, "/v1/status").body)
+
+    def url(self, front):
+        return f"http://127.0.0.1:{front.admin_port}"
+
+
+class Watcher:
+    """`sluice status --watch`, line by line."""
+
+    def __init__(self, url):
+        self.lines = 0
+        self.process = subprocess.Popen(
+            [BINARY, "status", "--server", url, "--watch", "1ms", "--json"],
+            stdout=subprocess.PIPE,
+        )
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            json.loads(line)
+            self.lines += 1
+        self.process.stdout.close()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+        self.thread.join()
+
+
+class Paths(AdminTest):
+    def test_every_path_answers(self):
+        front = self.admin(self.upstream())
+        listing = self.ask(front, "/")
+        self.assertEqual(listing.get("content-type"), "text/plain; charset=utf-8")
+        for path in re.findall(r"^(/\S*)", listing.body.decode(), re.M):
+            for method in ("GET", "HEAD"):
+                answer = self.ask(front, path, method=method)
+                self.assertEqual((answer.status, path), (200, path))
+                self.assertEqual(answer.get("cache-control"), "no-store")
+                self.assertEqual(answer.get("x-content-type-options"), "nosniff")
+        self.assertProblem(self.ask(front, "/nothing"), 404)
+        self.assertProblem(self.ask(front, "/metrics", method="DELETE"), 405)
+        self.assertEqual(self.ask(front, "/metrics", method="DELETE").get("allow"), "GET, HEAD")
+
+    def test_metrics_come_in_both_forms(self):
+        front = self.admin(self.upstream())
+        front.get()
+        text = self.ask(front, "/metrics")
+        self.assertEqual(text.get("content-type"), "text/plain; version=0.0.4; charset=utf-8")
+        Page(text.body.decode())
+        accept = "Accept: application/openmetrics-text; version=1.0.0,text/plain;q=0.5"
+        other = self.ask(front, "/metrics", accept)
+        self.assertIn("application/openmetrics-text", other.get("content-type"))
+        self.assertTrue(other.body.endswith(b"# EOF\n"))
+
+    def test_bad_input_is_told_and_closed(self):
+        front = self.admin(self.upstream())
+        for bytes_, status in (
+            (b"nonsense\r\n\r\n", 400),
+            (b"GET / HTTP/1.1\r\n\r\n", 400),
+            (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n", 414),
+            (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+            (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n", 413),
+        ):
+            with self.connect(front) as client:
+                client.send(bytes_)
+                self.assertProblem(client.answer(), status)
+                self.assertTrue(client.is_closed())
+        self.assertEqual(self.ask(front, "/livez").status, 200)
+
+    def test_a_unix_socket_serves_as_well(self):
+        path = os.path.join(self.folder, "admin.sock")
+        self.admin(self.upstream(), listen=f"unix:{path}")
+        done = sluice("status", "--server", f"unix:{path}")
+        self.assertEqual((done.code, done.err), (0, ""))
+        self.assertIn("serving", done.out)
+
+
+class Counts(AdminTest):
+    RULES = """
+  - {name: five, match: {path: /five/**}, per: ip, limit: 5/1h}
+  - {name: dear, match: {path: /dear}, per: ip, limit: 100/1h, cost: 3}
+  - {name: shade, match: {path: /five/**}, per: ip, limit: 2/1h, over: shadow}
+"""
+
+    def test_everything_adds_up_over_all_workers(self):
+        app = self.upstream(lambda request, wire: wire.send(reply(b"12345")) or True)
+        log = os.path.join(self.folder, "access.log")
+        front = self.admin(app, rules=self.RULES, more=f"access_log: {{file: '{log}'}}")
+        statuses = []
+
+        def client(number):
+            for i in range(5):
+                statuses.append(front.get(f"/five/{number}-{i}").status)
+
+        threads = [threading.Thread(target=client, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for _ in range(4):
+            statuses.append(front.get("/dear").status)
+        with front.connect() as one:
+            statuses.append(one.ask(post(b"x" * 1000, path="/free")).status)
+        self.assertEqual((statuses.count(200), statuses.count(429)), (10, 35))
+
+        # An answer is there before its request is counted.
+        wait_until(lambda: self.page(front).sum("sluice_requests_total") == 45, "all are counted")
+        page = self.page(front)
+        requests = {c: page.sum("sluice_requests_total", code=c) for c in ("2xx", "4xx", "none")}
+        self.assertEqual(requests, {"2xx": 10, "4xx": 35, "none": 0})
+        decisions = lambda policy, word: page.sum(
+            "sluice_decisions_total", policy=policy, decision=word
+        )
+        self.assertEqual((decisions("five", "allow"), decisions("five", "deny")), (5, 35))
+        self.assertEqual((decisions("shade", "allow"), decisions("shade", "shadow_deny")), (2, 3))
+        self.assertEqual((decisions("dear", "allow"), decisions("", "allow")), (4, 1))
+        self.assertEqual(page.sum("sluice_hits_total", policy="dear"), 12)
+        self.assertEqual(page.sum("sluice_hits_total", policy="five"), 40)
+        self.assertEqual(page.sum("sluice_refusals_total", reason="limited"), 35)
+        self.assertEqual(page.sum("sluice_refusals_total"), 35)
+        self.assertEqual(page.sum("sluice_request_duration_seconds_count"), 45)
+        self.assertEqual(page.sum("sluice_received_bytes_total"), 1000)
+        self.assertEqual(
+            page.sum("sluice_upstream_requests_total", upstream="app", result="2xx"), 10
+        )
+        self.assertEqual(page.sum("sluice_upstream_requests_total"), 10)
+        self.assertEqual(page.sum("sluice_upstream_duration_seconds_count"), 10)
+        self.assertEqual(page.sum("sluice_upstream_servers_healthy"), 1)
+        self.assertGreaterEqual(page.sum("sluice_upstream_connections"), 1)
+        # Of each worker the first decision is timed, and every 64th behind it.
+        self.assertIn(page.sum("sluice_decision_duration_seconds_count"), (1, 2))
+        self.assertEqual(page.sum("sluice_requests_in_flight"), 0)
+        self.assertEqual(page.sum("sluice_access_log_lines_total", result="written"), 45)
+        self.assertGreaterEqual(page.sum("sluice_store_operations_total", op="decide"), 44)
+        self.assertEqual(page.sum("sluice_build_info"), 1)
+        self.assertGreater(page.sum("process_resident_memory_bytes"), 0)
+
+        status = self.status(front)
+        self.assertEqual((status["state"], status["workers"]), ("serving", 2))
+        self.assertEqual(status["requests"]["4xx"], 35)
+        self.assertEqual(status["refusals"], {"limited": 35})
+        self.assertEqual(status["decisions"]["deny"], 35)
+        self.assertEqual(status["configuration"]["rules"], 3)
+        server = status["upstreams"][0]["servers"][0]
+        self.assertEqual((server["address"], server["healthy"]), (app.address, True))
+
+    def test_gauges_show_what_is_under_way(self):
+        finish = threading.Event()
+        app = self.waiting(finish, b"done")
+        front = self.admin(app)
+        with front.connect() as client:
+            client.send(get())
+            wait_until(lambda: app.requests, "it is under way")
+            page = self.page(front)
+            self.assertEqual(page.sum("sluice_requests_in_flight", listener="gateway"), 1)
+            self.assertEqual(page.sum("sluice_connections", listener="gateway"), 1)
+            self.assertEqual(self.status(front)["upstreams"][0]["servers"][0]["in_use"], 1)
+            finish.set()
+            client.answer()
+        wait_until(lambda: self.page(front).sum("sluice_connections") == 0, "it is gone")
+        self.assertEqual(self.page(front).sum("sluice_requests_in_flight"), 0)
+
+    def test_held_requests_show_and_those_that_leave_do_not(self):
+        rules = "[{name: q, per: ip, limit: {amount: 1, period: 1h, algorithm: leaky_bucket,"
+        rules += " queue: 2h}}]"
+        front = self.admin(self.upstream(), rules=rules)
+        front.get()
+        with front.connect() as held:
+            held.send(get())
+            wait_until(lambda: self.page(front).sum("sluice_requests_held") == 1, "it is held")
+        wait_until(lambda: self.page(front).sum("sluice_requests_held") == 0, "it has left")
+        page = self.page(front)
+        self.assertEqual(page.sum("sluice_requests_total", code="none"), 1)
+
+    def test_servers_in_trouble_show(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            nobody = "127.0.0.1:%d" % taken.getsockname()[1]
+        front = self.admin(nobody, of_upstream="failures: 1, left_alone: 1h, retries: 0")
+        for _ in range(20):  # by connection: until each worker has tried
+            self.assertEqual(front.get().status, 502)
+        page = self.page(front)
+        self.assertEqual(page.sum("sluice_upstream_requests_total", result="failed"), 20)
+        self.assertEqual(page.sum("sluice_upstream_servers_healthy"), 0)
+        self.assertEqual(page.sum("sluice_requests_total", code="5xx"), 20)
+        self.assertFalse(self.status(front)["upstreams"][0]["servers"][0]["healthy"])
+
+    def test_blocks_are_counted(self):
+        rules = "[{name: b, per: ip, limit: 1/1h, block: {for: 1h}}]"
+        front = self.admin(self.upstream(), rules=rules)
+        self.assertEqual([front.get().status for _ in range(3)], [200, 429, 429])
+        wait_until(lambda: self.page(front).sum("sluice_blocks_total") == 1, "it is counted")
+        self.assertEqual(self.status(front)["blocks"], 1)
+        page = self.page(front)
+        self.assertEqual(page.sum("sluice_refusals_total", reason="blocked"), 1)
+
+    def test_no_label_tells_who_asked(self):
+        rules = "[{name: k, per: [header.x-key], limit: 5/1h}]"
+        front = self.admin(self.upstream(), rules=rules)
+        for i in range(20):
+            front.get(f"/path-of-{i}", f"X-Key: secret-{i}", f"X-Forwarded-For: 203.0.113.{i}")
+        page = self.ask(front, "/metrics").body + self.ask(front, "/v1/status").body
+        for word in (b"secret", b"path-of", b"203.0.113", b"x-key"):
+            self.assertNotIn(word, page)
+
+    def test_a_reload_keeps_counts_and_is_counted(self):
+        app = self.upstream()
+        front = self.admin(app, rules="[{name: a, per: ip, limit: 9/1h}]")
+        front.get()
+        path = os.path.join(self.folder, "sluice.yaml")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIsNone(self.status(front)["configuration"]["last_reload"])
+        replace = lambda new: os.replace(self.file("new.yaml", new), path)
+        replace(text.replace("name: a", "name: b"))
+        front.says("took over")
+        wait_until(lambda: front.get().status == 200, "it serves")
+        replace("rules: [{nam: x}]\n")
+        front.says("kept the old")
+        page = self.page(front)
+        self.assertEqual(page.sum("sluice_config_reloads_total", result="success"), 1)
+        self.assertEqual(page.sum("sluice_config_reloads_total", result="error"), 1)
+        self.assertEqual(page.sum("sluice_decisions_total", policy="a", decision="allow"), 1)
+        self.assertGreaterEqual(page.sum("sluice_decisions_total", policy="b"), 1)
+        self.assertEqual(
+            page.sum("sluice_upstream_requests_total"), page.sum("sluice_requests_total")
+        )
+        last = self.status(front)["configuration"]["last_reload"]
+        self.assertEqual(last["result"], "error")
+
+
+class Access(AdminTest):
+    TOKEN = "0123456789abcdef0123456789abcdef"
+
+    def test_a_token_guards_all_but_probes(self):
+        token = self.file("admin.token", self.TOKEN + "\n")
+        front = self.admin(self.upstream(), more=f"admin: {{token_file: '{token}'}}")
+        bearer = f"Authorization: Bearer {self.TOKEN}"
+        for path in ("/", "/metrics", "/v1/status", "/nothing"):
+            refused = self.ask(front, path)
+            self.assertProblem(refused, 401)
+            self.assertEqual(refused.get("www-authenticate"), "Bearer")
+            self.assertProblem(self.ask(front, path, bearer[:-1]), 401)
+            self.assertIn(self.ask(front, path, bearer).status, (200, 404))
+        for path in ("/livez", "/readyz", "/healthz"):
+            self.assertEqual(self.ask(front, path, host="any.example").status, 200)
+        done = sluice("status", "--server", self.url(front))
+        self.assertEqual(done.code, 3)
+        self.assertIn("--token-file", done.err)
+        done = sluice("status", "--server", self.url(front), "--token-file", token)
+        self.assertEqual((done.code, done.err), (0, ""))
+
+        # A new token holds from the reload on.
+        self.file("admin.token", "another token, just as long as that")
+        front.signal(signal.SIGHUP)
+        front.says("took over")
+        wait_until(lambda: self.ask(front, "/", bearer).status == 401, "the old one is void")
+        self.file("admin.token", "short")
+        front.signal(signal.SIGHUP)
+        front.says("too short")
+        self.assertEqual(self.ask(front, "/").status, 401)
+
+    def test_without_a_token_names_are_refused(self):
+        front = self.admin(self.upstream())
+        for host in ("evil.example", f"evil.example:{front.admin_port}", "127.0.0.1.evil.example"):
+            self.assertProblem(self.ask(front, "/v1/status", host=host), 403)
+        self.assertProblem(self.ask(front, "/metrics", "Origin: https://evil.example"), 403)
+        self.assertEqual(self.ask(front, "/metrics", host="localhost").status, 200)
+
+    def test_what_can_be_reached_from_elsewhere_needs_a_token(self):
+        text = self.configuration("127.0.0.1:1")
+        for address in (":0", "0.0.0.0:0", "'[::]:0'", "10.1.2.3:90", "host.example:90"):
+            listen = f"listen: {{admin: {address}, "
+            path = self.file("bad.yaml", text.replace("listen: {", listen) + "\n")
+            done = sluice("check", path)
+            self.assertEqual(done.code, 3, address)
+            self.assertRegex(done.err + done.out, r"bad\.yaml:1:\d+: .*asks for no token")
+            self.assertIn("token_file", done.err + done.out)
+
+    def test_tokens_that_cannot_be_used(self):
+        text = self.configuration("127.0.0.1:1", more="admin: {token_file: none.token}")
+        path = self.file("bad.yaml", text.replace("listen: {", "listen: {admin: '127.0.0.1:0', "))
+        done = sluice("serve", "-c", path)
+        self.assertEqual(done.code, 3)
+        self.assertIn("none.token", done.err)
+        self.file("none.token", "short\n")
+        self.assertIn("too short", sluice("serve", "-c", path).err)
+
+    def test_another_process_on_the_port(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = "127.0.0.1:%d" % taken.getsockname()[1]
+            text = self.configuration("127.0.0.1:1")
+            path = self.file("b.yaml", text.replace("listen: {", f"listen: {{admin: '{address}', "))
+            done = sluice("serve", "-c", path)
+            self.assertEqual(done.code, 3)
+            self.assertRegex(done.err, f"{address}.*in use")
+
+
+class Ends(AdminTest):
+    def test_not_ready_at_once_then_the_end(self):
+        finish = threading.Event()
+        app = self.waiting(finish, b"late")
+        front = self.admin(app)
+        self.assertEqual(self.ask(front, "/readyz").body, b"ok\n")
+        with front.connect() as client:
+            client.send(get())
+            wait_until(lambda: app.requests, "it is under way")
+            front.signal(signal.SIGTERM)
+            front.says("draining")
+            answer = self.ask(front, "/readyz?verbose")
+            self.assertEqual(answer.status, 503)
+            self.assertIn(b"[-] not draining", answer.body)
+            self.assertEqual(self.ask(front, "/livez").status, 200)
+            self.assertEqual(self.status(front)["state"], "draining")
+            done = sluice("status", "--server", self.url(front))
+            self.assertEqual(done.code, 1)
+            self.assertTrue(done.out.startswith("draining"))
+            self.assertEqual(self.page(front).sum("sluice_requests_in_flight"), 1)
+            finish.set()
+            self.assertEqual(client.answer().body, b"late")
+        self.assertEqual(front.wait(), 0)
+
+    def test_during_the_delay_it_serves_as_before(self):
+        front = self.admin(self.upstream(), more="drain: {delay: 1h}")
+        front.signal(signal.SIGTERM)
+        front.says("draining in 1h")
+        self.assertEqual(self.ask(front, "/readyz").status, 503)
+        answer = front.get()  # on a new connection
+        self.assertEqual((answer.status, answer.get("connection")), (200, None))
+        front.signal(signal.SIGTERM)
+        self.assertEqual(front.wait(), 0)
+
+    def test_after_the_delay_it_ends(self):
+        front = self.admin(self.upstream(), more="drain: {delay: 50ms}")
+        front.signal(signal.SIGTERM)
+        self.assertEqual(front.wait(), 0)
+        self.assertIn("draining in 50ms", front.said)
+
+    def test_what_is_under_way_has_a_bounded_time(self):
+        stuck = threading.Event()
+        self.addCleanup(stuck.set)
+        app = self.waiting(stuck, b"never")
+        front = self.admin(app, more="drain: {within: 50ms}")
+        with front.connect() as client:
+            client.send(get())
+            wait_until(lambda: app.requests, "it is under way")
+            front.signal(signal.SIGTERM)
+            self.assertEqual(front.wait(), 0)
+        stuck.set()
+
+    def test_the_access_log_is_opened_anew(self):
+        log = os.path.join(self.folder, "access.log")
+        front = self.admin(self.upstream(), more=f"access_log: {{file: '{log}'}}")
+
+        def lines(path):
+            if not os.path.exists(path):
+                return []
+            with open(path, encoding="utf-8") as file:
+                return file.read().splitlines()
+
+        front.get("/before")
+        wait_until(lambda: len(lines(log)) == 1, "it is logged")
+        os.rename(log, log + ".1")
+        front.signal(signal.SIGUSR1)
+        front.says("opened the access log anew")
+        wait_until(lambda: os.path.exists(log), "it is there again")
+        # Each worker changes files between two of its turns.
+        for _ in range(8):
+            front.get("/after")
+        wait_until(lambda: len(lines(log)) + len(lines(log + ".1")) == 9, "all are logged")
+        wait_until(lambda: front.get("/late") and "/late" in str(lines(log)), "in the new file")
+        self.assertIn("/before", lines(log + ".1")[0])
+
+
+class Command(AdminTest):
+    def test_status_is_readable(self):
+        app = self.upstream()
+        front = self.admin(app, rules="[{name: one, per: ip, limit: 1/1h}]")
+        self.assertEqual([front.get().status for _ in range(2)], [200, 429])
+        done = sluice("status", "--server", self.url(front))
+        self.assertEqual((done.code, done.err), (0, ""))
+        self.assertRegex(done.out, r"^serving  sluice \d+\.\d+\.\d+, up \d+\w+ since 20")
+        self.assertRegex(done.out, r"\nrequests +2xx 1, 4xx 1\n")
+        self.assertRegex(done.out, r"\nrefusals +limited 1\n")
+        self.assertRegex(done.out, rf"\napp +{app.address} +healthy +0 +1 +0\n")
+        self.assertNotIn("\x1b", done.out)
+        answer = self.ok("status", "--server", self.url(front), "--json")
+        self.assertEqual(json.loads(answer.out)["refusals"], {"limited": 1})
+
+    def test_it_says_what_to_do_when_nobody_answers(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            nobody = "http://127.0.0.1:%d" % taken.getsockname()[1]
+        self.refuses(3, rf"{nobody}: .*refused; does it run", "status", "--server", nobody)
+        self.refuses(2, "not reached by http", "status", "--server", "https://a.example")
+        self.refuses(2, "--watch 1s", "status", "--watch", "often")
+        self.refuses(3, "none.token", "status", "--token-file", "none.token")
+        app = self.upstream()
+        self.refuses(3, "no status of a server", "status", "--server", f"http://{app.address}")
+        front = self.gateway(app, rules="[{name: no, per: ip, limit: 1/1h}]")
+        front.get()
+        url = f"http://127.0.0.1:{front.port}"
+        self.refuses(3, "answers with 429", "status", "--server", url)
+
+    def test_watch_goes_on(self):
+        front = self.admin(self.upstream())
+        watcher = Watcher(self.url(front))
+        self.addCleanup(watcher.stop)
+        wait_until(lambda: watcher.lines >= 3, "it was shown three times")
+        self.assertEqual(self.status(front)["state"], "serving")
+
+
+if __name__ == "__main__":
+    unittest.main()
