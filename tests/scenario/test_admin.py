@@ -250,8 +250,8 @@ class Counts(AdminTest):
         self.assertEqual(self.page(front).sum("sluice_requests_in_flight"), 0)
 
     def test_held_requests_show_and_those_that_leave_do_not(self):
-        rules = "[{name: q, per: ip, limit: {amount: 1, period: 1h, algorithm: leaky_bucket,"
-        rules += " queue: 2h}}]"
+        rules = "[{name: q, per: ip, limit: {rate: 1/1h, algorithm: leaky_bucket},"
+        rules += " over: {queue: 2h}}]"
         front = self.admin(self.upstream(), rules=rules)
         front.get()
         with front.connect() as held:
@@ -361,7 +361,7 @@ class Access(AdminTest):
             listen = f"listen: {{admin: {address}, "
             path = self.file("bad.yaml", text.replace("listen: {", listen) + "\n")
             done = sluice("check", path)
-            self.assertEqual(done.code, 3, address)
+            self.assertEqual(done.code, 1, address)
             self.assertRegex(done.err + done.out, r"bad\.yaml:1:\d+: .*asks for no token")
             self.assertIn("token_file", done.err + done.out)
 
@@ -484,7 +484,7 @@ class Command(AdminTest):
         self.refuses(3, "none.token", "status", "--token-file", "none.token")
         app = self.upstream()
         self.refuses(3, "no status of a server", "status", "--server", f"http://{app.address}")
-        front = self.gateway(app, rules="[{name: no, per: ip, limit: 1/1h}]")
+        front = self.gateway(app, rules="[{name: once, per: ip, limit: 1/1h}]")
         front.get()
         url = f"http://127.0.0.1:{front.port}"
         self.refuses(3, "answers with 429", "status", "--server", url)
