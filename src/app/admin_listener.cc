@@ -16,11 +16,12 @@ AdminListener::~AdminListener() {
 }
 
 Parsed<std::unique_ptr<AdminListener>> AdminListener::open(
-    const std::vector<net::Endpoint>& endpoints, std::unique_ptr<admin::ServerView> view,
-    const Clock& clock) {
+    const std::vector<net::Endpoint>& endpoints, std::shared_ptr<const admin::Guard> guard,
+    std::unique_ptr<admin::ServerView> view, const Clock& clock) {
   auto loop = net::EventLoop::create(clock);
   if (!loop) return tl::unexpected(std::move(loop.error()));
   std::unique_ptr<AdminListener> made{new AdminListener{*std::move(loop), std::move(view)}};
+  made->server_.use(std::move(guard));
   for (const net::Endpoint& endpoint : endpoints) {
     Parsed<void> listening = made->listen(endpoint);
     if (!listening) return tl::unexpected(std::move(listening.error()));

@@ -22,8 +22,8 @@ class AdminListener {
  public:
   // Opens the sockets; answers from start() on.
   [[nodiscard]] static Parsed<std::unique_ptr<AdminListener>> open(
-      const std::vector<net::Endpoint>& endpoints, std::unique_ptr<admin::ServerView> view,
-      const Clock& clock);
+      const std::vector<net::Endpoint>& endpoints, std::shared_ptr<const admin::Guard> guard,
+      std::unique_ptr<admin::ServerView> view, const Clock& clock);
   AdminListener(const AdminListener&) = delete;
   AdminListener& operator=(const AdminListener&) = delete;
   ~AdminListener();

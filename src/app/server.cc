@@ -227,13 +227,13 @@ bool Server::open_admin(const ServeConfig& serve, config::Diagnostics& diagnosti
                                                              .workers = workers_,
                                                              .clock = clock_},
                                              workers_.size());
-  auto opened = AdminListener::open(serve.listen.admin, std::move(overview), clock_);
+  auto opened =
+      AdminListener::open(serve.listen.admin, std::move(guard), std::move(overview), clock_);
   if (!opened) {
     report(opened.error(), diagnostics);
     return false;
   }
   admin_ = *std::move(opened);
-  admin_->use(std::move(guard));
   for (const std::string& endpoint : admin_->endpoints()) {
     facts_->listeners.push_back({.name = "admin", .endpoint = endpoint});
   }

@@ -49,7 +49,9 @@ class Meters : public ::testing::Test {
 };
 
 TEST_F(Meters, CountRequestsByWhatWasAnswered) {
-  for (const std::uint16_t status : {200, 204, 302, 429, 503, 0, 999}) ended(status, 0);
+  for (const int status : {200, 204, 302, 429, 503, 0, 999}) {
+    ended(static_cast<std::uint16_t>(status), 0);
+  }
   EXPECT_EQ(value(kRequests, {"gateway", "2xx"}), 2);
   EXPECT_EQ(value(kRequests, {"gateway", "3xx"}), 1);
   EXPECT_EQ(value(kRequests, {"gateway", "4xx"}), 1);
