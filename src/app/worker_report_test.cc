@@ -25,8 +25,9 @@ admin::UpstreamStatus app(std::size_t left_alone_by, std::uint64_t in_use) {
 }
 
 double shown(const metrics::Registry& registry, const metrics::Metric& metric) {
+  const metrics::FamilyReading family = registry.read(metric);
   double sum = 0;
-  for (const metrics::SeriesReading& series : registry.read(metric).series) sum += series.value;
+  for (const metrics::SeriesReading& series : family.series) sum += series.value;
   return sum;
 }
 

@@ -31,14 +31,16 @@ class Meters : public ::testing::Test {
     requests_.ended(shard_++ % 2, record);
   }
   double value(const Metric& metric, const std::vector<std::string>& values) const {
-    for (const metrics::SeriesReading& series : registry_.read(metric).series) {
+    const metrics::FamilyReading family = registry_.read(metric);
+    for (const metrics::SeriesReading& series : family.series) {
       if (series.values == values) return series.value;
     }
     return -1;
   }
   std::uint64_t count(const Metric& metric) const {
+    const metrics::FamilyReading family = registry_.read(metric);
     std::uint64_t all = 0;
-    for (const std::uint64_t one : registry_.read(metric).series.at(0).buckets) all += one;
+    for (const std::uint64_t one : family.series.at(0).buckets) all += one;
     return all;
   }
 
