@@ -51,8 +51,15 @@ WorkerReport Overview::ask_workers() {
   return total_of(last_);
 }
 
+// The table itself counts its keys but once an hour.
+store::LocalStoreStatus Overview::look_at_table() const {
+  store::LocalStoreStatus status = parts_.room.table().status();
+  status.slots_used = parts_.room.table().keys_approx(parts_.clock.now());
+  return status;
+}
+
 std::string Overview::metrics(metrics::Exposition form) {
-  gauges_.show(ask_workers(), parts_.room.table().status(), parts_.workers.size());
+  gauges_.show(ask_workers(), look_at_table(), parts_.workers.size());
   return metrics::expose(parts_.registry.read(), form);
 }
 
@@ -60,7 +67,7 @@ admin::StatusReport Overview::status() {
   WorkerReport total = ask_workers();
   const Now now = parts_.clock.now();
   const ServerFacts::Configuration configuration = parts_.facts.configuration();
-  const store::LocalStoreStatus table = parts_.room.table().status();
+  const store::LocalStoreStatus table = look_at_table();
   const metrics::Registry& registry = parts_.registry;
   return {.version = parts_.facts.build().version,
           .state = std::string{to_string(parts_.facts.phase())},

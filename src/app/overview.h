@@ -42,6 +42,7 @@ class Overview final : public admin::ServerView {
   static constexpr Nanos kPatience{std::chrono::milliseconds{250}};
 
   [[nodiscard]] WorkerReport ask_workers();
+  [[nodiscard]] store::LocalStoreStatus look_at_table() const;
 
   Parts parts_;
   Gauges gauges_;

@@ -91,8 +91,9 @@ inline constexpr Metric kUpstreamHealthy{.name = "sluice_upstream_servers_health
 inline constexpr Metric kStoreOperations{.name = "sluice_store_operations_total",
                                          .help = "Calls of the store, by what came of them.",
                                          .labels = {"op", "result"}};
-inline constexpr Metric kKeys{
-    .name = "sluice_keys", .kind = Kind::gauge, .help = "Keys with a count, as of the last look."};
+inline constexpr Metric kKeys{.name = "sluice_keys",
+                              .kind = Kind::gauge,
+                              .help = "Keys with a count, if many about so many."};
 inline constexpr Metric kEvictions{
     .name = "sluice_evictions_total",
     .help = "Counts that were forgotten early because the table was full."};

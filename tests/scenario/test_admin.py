@@ -290,6 +290,10 @@ class Counts(AdminTest):
         page = self.ask(front, "/metrics").body + self.ask(front, "/v1/status").body
         for word in (b"secret", b"path-of", b"203.0.113", b"x-key"):
             self.assertNotIn(word, page)
+        self.assertEqual(self.page(front).sum("sluice_keys"), 20)
+        keys = self.status(front)["keys"]
+        self.assertEqual((keys["used"], keys["evictions"]), (20, 0))
+        self.assertGreater(keys["capacity"], 100_000)
 
     def test_a_reload_keeps_counts_and_is_counted(self):
         app = self.upstream()
