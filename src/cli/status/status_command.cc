@@ -19,7 +19,8 @@ Examples:
   sluice status --server http://10.0.0.7:9090 --token-file admin.token
   sluice status --server unix:/run/sluice/admin.sock --json
 
-Exit status: 0 it serves, 1 it is starting or draining, 2 an option is wrong, 3 it cannot be asked.)";
+Exit status: 0 it serves, 1 it is starting or draining, 2 an option is wrong, 3 it cannot be
+asked.)";
 
 }  // namespace
 

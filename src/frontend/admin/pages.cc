@@ -8,8 +8,8 @@
 namespace sluice::admin {
 namespace {
 
-// The last byte of the process that works is enough: neither stores nor upstreams are asked, since
-// starting this process anew would mend none of them.
+// Whether this process can answer, and no more: neither stores nor upstreams are asked, since
+// starting it anew would mend none of them.
 Reply livez(const Request& /*request*/) { return plain("ok\n"); }
 
 Reply readyz(const ServerView& view, const Request& request) {
