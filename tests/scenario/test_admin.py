@@ -361,6 +361,21 @@ class Ends(AdminTest):
         wait_until(lambda: front.get("/late") and "/late" in str(lines(log)), "in the new file")
         self.assertIn("/before", lines(log + ".1")[0])
 
+    def test_an_access_log_that_cannot_be_opened_changes_nothing(self):
+        folder = os.path.join(self.folder, "logs")
+        os.mkdir(folder)
+        log = os.path.join(folder, "access.log")
+        front = self.admin(self.upstream(), more=f"access_log: {{file: '{log}'}}")
+        os.rename(folder, folder + ".1")
+        front.signal(signal.SIGUSR1)
+        front.says(f"kept the old access log: cannot open {log}: No such file")
+        front.get("/kept")
+        with open(os.path.join(folder + ".1", "access.log"), encoding="utf-8") as old:
+            lines = []
+            wait_until(
+                lambda: lines.append(old.read()) or "/kept" in "".join(lines), "it is logged"
+            )
+
 
 class Command(AdminTest):
     def test_status_is_readable(self):
