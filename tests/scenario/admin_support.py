@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 
-from gateway_support import Client, GatewayTest
+from gateway_support import Client, GatewayTest, wait_until
 from support import BINARY
 
 SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (NaN|[+-]Inf|[0-9.e+-]+)$")
@@ -65,6 +65,9 @@ class AdminTest(GatewayTest):
         front.says("admin on")
         found = re.search(r"admin on 127\.0\.0\.1:(\d+)", front.said)
         front.admin_port = int(found.group(1)) if found else None
+        # It says where it listens, and is ready a moment later.
+        if found:
+            wait_until(lambda: self.ask(front, "/readyz").status == 200, "it is ready")
         return front
 
     def connect(self, front):
