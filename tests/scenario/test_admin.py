@@ -1,6 +1,5 @@
 """The admin listener of the real gateway: metrics, probes, status, and the end."""
 
-import json
 import os
 import re
 import signal
