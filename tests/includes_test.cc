@@ -31,8 +31,8 @@ struct Row {
 
 // `app` and `cli` rest on everything and are not listed.
 const std::map<std::string, Row>& table() {
-  static const Folders kFrontEnds{"frontend", "frontend/gateway", "frontend/check",
-                                  "frontend/envoy", "frontend/resp"};
+  static const Folders kFrontEnds{"frontend",       "frontend/admin", "frontend/gateway",
+                                  "frontend/check", "frontend/envoy", "frontend/resp"};
   static const Folders kStores{"store", "store/local", "store/redis", "store/peer"};
   static const Row kFrontEnd{{"frontend", "engine", "net", "net/http", "metrics"}, kStores};
   static const Folders kAlgorithms{"include/sluice/core"};  // which limiter.h needs
@@ -46,6 +46,7 @@ const std::map<std::string, Row>& table() {
       {"identity", {{"base"}, kAlgorithms}},
       {"net", {{"base", "metrics"}, kAlgorithms}},
       {"net/http", {{"base"}, kAlgorithms}},
+      {"net/http/client", {{"net", "net/http"}, kAlgorithms}},
       {"rules", {{"core", "identity", "config"}}},
       {"rules/source", {{"rules", "net", "net/http", "metrics"}}},
       {"rules/sync", {{"rules/source", "rules", "net", "metrics"}}},
@@ -56,6 +57,7 @@ const std::map<std::string, Row>& table() {
       {"limiter", {{"store/local", "core"}}},
       {"engine", {{"core", "identity", "rules", "store", "metrics"}}},
       {"frontend", {{"engine", "net/http", "metrics"}, kStores}},
+      {"frontend/admin", kFrontEnd},
       {"frontend/gateway", kFrontEnd},
       {"frontend/check", kFrontEnd},
       {"frontend/envoy", kFrontEnd},

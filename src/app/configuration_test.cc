@@ -2,6 +2,7 @@
 
 #include "support/temp_folder.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -156,6 +157,32 @@ TEST(Configuration, SaysThatAKeyedHashNeedsASecret) {
                          folder.file("sluice.yaml"), diagnostics);
   EXPECT_EQ(load_clients(configuration.clients, diagnostics), nullptr);
   EXPECT_THAT(diagnostics.text(), HasSubstr("hashed under a secret, but there is none"));
+}
+
+// ---- operators --------------------------------------------------------------------------------
+
+TEST(Configuration, SaysWhereOperatorsAskAndHowItEnds) {
+  const ServeConfig serve = read(std::string{kRules} + R"(
+listen: {admin: [127.0.0.1:9090, 'unix:/run/admin.sock', '[::1]:9090', 'localhost:9091']}
+drain: {delay: 5s, within: 1m}
+)")
+                                .serve;
+  EXPECT_EQ(serve.listen.admin.size(), 4U);
+  EXPECT_EQ(serve.admin.token_file, "");
+  EXPECT_EQ(serve.drain.delay, 5s);
+  EXPECT_EQ(serve.drain.within, 1min);
+  EXPECT_EQ(read(kRules).serve.drain.delay, 0s);
+}
+
+// Nobody should find out by a port scan.
+TEST(Configuration, WantsATokenForWhatCanBeReachedFromElsewhere) {
+  for (const char* address : {"':9090'", "0.0.0.0:9090", "'[::]:9090'", "192.0.2.1:9090",
+                              "admin.example:9090", "[127.0.0.1:1, ':2']"}) {
+    const std::string listen = fmt::format("{}listen: {{admin: {}}}\n", kRules, address);
+    EXPECT_THAT(mistakes(listen), HasSubstr("can be reached from elsewhere")) << address;
+    const ServeConfig serve = read(listen + "admin: {token_file: t}\n").serve;
+    EXPECT_EQ(serve.admin.token_file, "dir/t") << address;
+  }
 }
 
 // ---- rules of envoyproxy/ratelimit ------------------------------------------------------------

@@ -31,8 +31,9 @@ std::vector<Entry> merged_list(const std::vector<Entry>& of_file, const std::vec
 }  // namespace
 
 std::unique_ptr<EngineRoom> EngineRoom::open(const Configuration& configuration, const Clock& clock,
-                                             config::Diagnostics& diagnostics) {
-  std::unique_ptr<EngineRoom> room{new EngineRoom{clock}};
+                                             config::Diagnostics& diagnostics,
+                                             metrics::Registry* registry) {
+  std::unique_ptr<EngineRoom> room{new EngineRoom{clock, registry}};
   if (!room->open_state(configuration.state, diagnostics)) return nullptr;
   if (!room->replace(configuration, diagnostics)) return nullptr;
   return room;
@@ -57,7 +58,8 @@ bool EngineRoom::replace(const Configuration& configuration, config::Diagnostics
                   .envoy = nullptr,
                   .lists = nullptr,
                   .identifier = load_clients(configuration.clients, diagnostics),
-                  .require_proof = configuration.clients.require};
+                  .require_proof = configuration.clients.require,
+                  .counters = nullptr};
   if (configuration.envoy) content.envoy = envoy_snapshot(*configuration.envoy, diagnostics);
   const bool has_trees = content.envoy != nullptr || !configuration.envoy;
   if (content.identifier == nullptr || !has_trees) return false;
@@ -73,6 +75,10 @@ bool EngineRoom::replace(const Configuration& configuration, config::Diagnostics
     return false;
   }
   content.snapshot = *std::move(snapshot);
+  if (registry_ != nullptr) {
+    content.counters = std::make_shared<const frontend::DecisionCounters>(
+        *registry_, content.snapshot->shared_rules());
+  }
   ExceptionsConfig all = merged(added_);
   content.lists = std::make_shared<const engine::Lists>(std::move(all.allow), std::move(all.deny));
   content_ = std::move(content);

@@ -16,7 +16,9 @@
 #include "engine/overrides.h"
 #include "engine/snapshot.h"
 #include "engine/worker.h"
+#include "frontend/decision_counters.h"
 #include "identity/identifier.h"
+#include "metrics/registry.h"
 #include "store/local/local_authority.h"
 #include "store/local/local_store.h"
 #include <sluice/clock.h>
@@ -40,12 +42,15 @@ class EngineRoom {
     std::shared_ptr<const engine::Lists> lists;
     std::shared_ptr<const identity::Identifier> identifier;
     bool require_proof = false;
+    std::shared_ptr<const frontend::DecisionCounters> counters;  // null: nobody counts
   };
 
-  // Opens the table and everything that the configuration names. The clock outlives the room.
+  // Opens the table and everything that the configuration names. Decisions are counted in the
+  // registry, if there is one. The clock and the registry outlive the room.
   [[nodiscard]] static std::unique_ptr<EngineRoom> open(const Configuration& configuration,
                                                         const Clock& clock,
-                                                        config::Diagnostics& diagnostics);
+                                                        config::Diagnostics& diagnostics,
+                                                        metrics::Registry* registry = nullptr);
   EngineRoom(const EngineRoom&) = delete;
   EngineRoom& operator=(const EngineRoom&) = delete;
 
@@ -81,7 +86,8 @@ class EngineRoom {
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
 
  private:
-  explicit EngineRoom(const Clock& clock) noexcept : clock_(clock) {}
+  EngineRoom(const Clock& clock, metrics::Registry* registry) noexcept
+      : clock_(clock), registry_(registry) {}
   [[nodiscard]] bool open_state(const StateConfig& state, config::Diagnostics& diagnostics);
   [[nodiscard]] std::shared_ptr<const engine::EnvoySnapshot> envoy_snapshot(
       const EnvoyConfig& envoy, config::Diagnostics& diagnostics);
@@ -93,6 +99,7 @@ class EngineRoom {
   bool remove(std::vector<Entry> ExceptionsConfig::* list, const engine::Subject& subject);
 
   const Clock& clock_;
+  metrics::Registry* const registry_;
   std::unique_ptr<store::LocalStore> table_;
   std::unique_ptr<store::LocalAuthority> limits_;  // registers limits; decides nothing
   std::unique_ptr<engine::BlockBook> book_;
@@ -117,6 +124,10 @@ class RoomWorker {
   [[nodiscard]] engine::Worker& worker() noexcept { return worker_; }
   [[nodiscard]] engine::EnvoyWorker& envoy() noexcept { return envoy_; }
   [[nodiscard]] const EngineRoom::Content& content() const noexcept { return content_; }
+  [[nodiscard]] const store::LocalAuthority::Counts& store_counts() const noexcept {
+    return local_.counts();
+  }
+  [[nodiscard]] std::uint64_t blocks_begun() const noexcept { return worker_.counters().blocks; }
 
  private:
   void take_over();

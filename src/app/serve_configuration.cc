@@ -19,6 +19,22 @@ using config::Diagnostics;
 using config::Node;
 using config::Reader;
 
+bool is_loopback(const IpAddress& address) noexcept {
+  static const IpRange kV4 = *IpRange::parse("127.0.0.0/8");
+  static const IpRange kV6 = *IpRange::parse("::1");
+  return kV4.contains(address) || kV6.contains(address);
+}
+
+bool is_on_this_machine(const net::Endpoint& endpoint) noexcept {
+  switch (endpoint.kind) {
+    case net::Endpoint::Kind::any: return false;
+    case net::Endpoint::Kind::address: return is_loopback(endpoint.address);
+    case net::Endpoint::Kind::name: return endpoint.name == "localhost";
+    case net::Endpoint::Kind::unix_path: return true;
+  }
+  return false;
+}
+
 class ServeReader {
  public:
   ServeReader(std::string folder, const Checked& checked, Diagnostics& diagnostics)
@@ -75,6 +91,28 @@ class ServeReader {
     log.file = file == "-" ? "-" : path(file);
     log.json = reader.text("format", "text") == "json";
     take(reader, "refusals_per_second", log.refusals_per_second);
+  }
+
+  // Without a token only this machine may reach it.
+  void admin(const Reader& listen, const Node* map, ServeConfig& serve) const {
+    if (map != nullptr) {
+      serve.admin.token_file = path(Reader{*map, admin_section(), checked_}.text("token_file"));
+    }
+    for (const Node* node : listen.list("admin")) {
+      const net::Endpoint& endpoint =
+          serve.listen.admin.emplace_back(net::Endpoint::parse(node->text).value());
+      if (!serve.admin.token_file.empty() || is_on_this_machine(endpoint)) continue;
+      diagnostics_.error(*node,
+                         fmt::format("{} can be reached from elsewhere, and asks for no token",
+                                     sluice::quoted(node->text)),
+                         "write admin: {token_file: FILE}, or listen on 127.0.0.1");
+    }
+  }
+
+  void drain(const Node& map, DrainConfig& drain) const {
+    const Reader reader{map, drain_section(), checked_};
+    take(reader, "delay", drain.delay);
+    take(reader, "within", drain.within);
   }
 
   // Null, with what is wrong reported, where the headers contradict one another.
@@ -192,12 +230,14 @@ ServeConfig read_serve(const Node& root, const Checked& checked, const std::stri
     for (const Node* one : listen.list("gateway")) {
       serve.listen.gateway.push_back(net::Endpoint::parse(one->text).value());
     }
+    reader.admin(listen, top.find("admin"), serve);
   }
   serve.workers = static_cast<std::uint32_t>(top.number("workers").value_or(0));
   if (const Node* node = top.find("upstreams")) reader.upstreams(*node, serve.gateway);
   for (const Node* node : top.list("routes")) reader.route(*node, serve.gateway);
   if (const Node* node = top.find("gateway")) reader.gateway(*node, serve);
   if (const Node* node = top.find("access_log")) reader.access_log(*node, serve.access_log);
+  if (const Node* node = top.find("drain")) reader.drain(*node, serve.drain);
   serve.gateway.answers = reader.answers(top.find("gateway"));
   if (!serve.listen.gateway.empty() && serve.gateway.routes.empty() && !top.has("routes")) {
     diagnostics.error(*top.find("listen"), "the gateway has no routes",

@@ -6,7 +6,9 @@
 #include "frontend/gateway/gateway_options.h"
 #include "net/endpoint.h"
 #include "net/tls_server.h"
+#include <sluice/time.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +19,7 @@ namespace sluice::app {
 
 struct ListenConfig {
   std::vector<net::Endpoint> gateway;
+  std::vector<net::Endpoint> admin;
 };
 
 struct TlsConfig {
@@ -29,12 +32,24 @@ struct AccessLogConfig {
   std::uint32_t refusals_per_second = 100;  // of each worker
 };
 
+struct AdminConfig {
+  std::string token_file;  // empty: no token is needed, and nobody from elsewhere gets there
+};
+
+// How the server ends when it is told to.
+struct DrainConfig {
+  Nanos delay{0};                          // between "not ready" and closing the listeners
+  Nanos within{std::chrono::seconds{30}};  // requests under way have so long, from then on
+};
+
 struct ServeConfig {
   ListenConfig listen;
   std::uint32_t workers = 0;  // 0: one for each processor
   gateway::GatewayOptions gateway;
   std::optional<TlsConfig> tls;  // of the gateway's listeners
   AccessLogConfig access_log;
+  AdminConfig admin;
+  DrainConfig drain;
 };
 
 // Of a document that was checked against configuration_shape(); everything else that is wrong is

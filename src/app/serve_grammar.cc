@@ -32,7 +32,12 @@ const Section& listen_section() {
       .keys = {{.name = "gateway",
                 .shape = text(kEndpointFormat) | list_of(text(kEndpointFormat)),
                 .meaning = "The reverse proxy: HTTP/1.1, with TLS if `gateway.tls` is given.",
-                .examples = {"127.0.0.1:8080", "[':8080', 'unix:/run/sluice.sock']"}}}};
+                .examples = {"127.0.0.1:8080", "[':8080', 'unix:/run/sluice.sock']"}},
+               {.name = "admin",
+                .shape = text(kEndpointFormat) | list_of(text(kEndpointFormat)),
+                .meaning = "For operators: metrics, health and status over HTTP/1.1. Beyond the "
+                           "loopback it needs `admin.token_file`.",
+                .examples = {"127.0.0.1:9090", "unix:/run/sluice/admin.sock"}}}};
   return kSection;
 }
 
@@ -258,6 +263,39 @@ const Section& access_log_section() {
   return kSection;
 }
 
+const Section& admin_section() {
+  static const Section kSection{
+      .name = "admin",
+      .meaning =
+          "Who may ask the admin listener. `/livez`, `/readyz` and `/healthz` are open to "
+          "everybody.",
+      .keys = {{.name = "token_file",
+                .shape = text(),
+                .meaning = "A file with a token of at least 16 characters; clients present it as "
+                           "`Authorization: Bearer TOKEN`.",
+                .examples = {"admin.token"}}}};
+  return kSection;
+}
+
+const Section& drain_section() {
+  static const Section kSection{
+      .name = "drain",
+      .meaning =
+          "How the server ends when it is told to: `/readyz` says no at once, then it waits, "
+          "then it takes no more connections and finishes what is under way.",
+      .keys = {{.name = "delay",
+                .shape = text(rules::kDurationFormat),
+                .meaning = "How long it goes on taking connections, so that load balancers notice; "
+                           "a little more than they take between two probes.",
+                .fallback = "0s",
+                .examples = {"10s"}},
+               {.name = "within",
+                .shape = text(rules::kDurationFormat),
+                .meaning = "How long requests under way may take after that.",
+                .fallback = "30s"}}};
+  return kSection;
+}
+
 std::vector<Key> serve_keys() {
   return {{.name = "listen", .shape = map_of(listen_section), .meaning = "Where to listen."},
           {.name = "workers",
@@ -275,7 +313,13 @@ std::vector<Key> serve_keys() {
            .meaning = "How the gateway treats connections and requests."},
           {.name = "access_log",
            .shape = map_of(access_log_section),
-           .meaning = "One line for each request; without it there is no such log."}};
+           .meaning = "One line for each request; without it there is no such log."},
+          {.name = "admin",
+           .shape = map_of(admin_section),
+           .meaning = "Who may ask the admin listener."},
+          {.name = "drain",
+           .shape = map_of(drain_section),
+           .meaning = "How the server ends when it is told to."}};
 }
 
 }  // namespace sluice::app

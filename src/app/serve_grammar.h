@@ -13,6 +13,8 @@ namespace sluice::app {
 [[nodiscard]] const config::Section& route_section();
 [[nodiscard]] const config::Section& gateway_section();
 [[nodiscard]] const config::Section& access_log_section();
+[[nodiscard]] const config::Section& admin_section();
+[[nodiscard]] const config::Section& drain_section();
 [[nodiscard]] const config::Section& tls_section();
 [[nodiscard]] const config::Section& certificate_section();
 

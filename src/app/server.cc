@@ -1,9 +1,12 @@
 #include "app/server.h"
 
+#include "app/overview.h"
+#include "app/request_observer.h"
+#include "base/duration.h"
 #include "base/read_file.h"
-#include "frontend/access_log.h"
-#include "frontend/gateway/gateway.h"
-#include "net/acceptor.h"
+#include "frontend/gateway/gateway_options.h"
+#include "frontend/server_metrics.h"
+#include "metrics/process_metrics.h"
 #include "net/inherited.h"
 #include "rules/source/file_watch.h"
 
@@ -13,11 +16,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fcntl.h>
 #include <filesystem>
-#include <optional>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 
 namespace sluice::app {
@@ -44,120 +44,42 @@ Parsed<net::Listener> listen_first(net::Endpoint endpoint) {
   return net::listen_on(endpoint, {.reuse_port = true});
 }
 
-// Writes lines of the access log when there are some, once per turn of the loop.
-class Logging final : public gateway::Observer {
- public:
-  explicit Logging(const AccessLogConfig& config) : is_on_(!config.file.empty()) {
-    if (!is_on_) return;
-    file_ = config.file == "-"
-                ? FileDescriptor{::dup(STDOUT_FILENO)}
-                : FileDescriptor{
-                      ::open(config.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640)};
-    log_.emplace(std::make_shared<const frontend::AccessFormat>(frontend::AccessFormat::Options{
-                     .form = config.json ? frontend::LogForm::json : frontend::LogForm::text,
-                     .headers = {},
-                     .secrets = {}}),
-                 frontend::AccessLog::Options{.refusals_per_second = config.refusals_per_second});
+// Requests to an upstream are counted under its name.
+std::shared_ptr<const gateway::GatewayOptions> metered(gateway::GatewayOptions options,
+                                                       metrics::Registry& registry) {
+  for (gateway::UpstreamOptions& upstream : options.upstreams) {
+    upstream.meters = std::make_shared<const frontend::UpstreamMeters>(registry, upstream.name);
   }
-  [[nodiscard]] bool works() const noexcept { return !is_on_ || static_cast<bool>(file_); }
+  return std::make_shared<const gateway::GatewayOptions>(std::move(options));
+}
 
-  void ended(const frontend::AccessRecord& record, Now now) noexcept override {
-    if (log_) log_->log(record, now.mono);
-  }
-  void flush() noexcept {
-    if (!log_ || log_->empty()) return;
-    // A log that cannot be written must not stop the service.
-    const std::string_view lines = log_->flush();
-    (void)!::write(file_.get(), lines.data(), lines.size());
-  }
+// Null, with what is wrong reported, if the files cannot be used; also null without TLS.
+std::shared_ptr<const net::TlsServer> load_tls(const ServeConfig& serve,
+                                               config::Diagnostics& diagnostics) {
+  if (!serve.tls) return nullptr;
+  auto loaded = net::TlsServer::load(serve.tls->options);
+  if (!loaded) report(loaded.error(), diagnostics);
+  return loaded ? *std::move(loaded) : nullptr;
+}
 
- private:
-  bool is_on_;
-  FileDescriptor file_;
-  std::optional<frontend::AccessLog> log_;
-};
+// The same for the token of the admin listener; without a file there is a guard without a token.
+std::shared_ptr<const admin::Guard> load_guard(const AdminConfig& config,
+                                               config::Diagnostics& diagnostics) {
+  constexpr std::size_t kTokenBytesMin = 16;
+  if (config.token_file.empty()) return std::make_shared<const admin::Guard>();
+  Parsed<std::string> token = read_secret(config.token_file);
+  if (token && token->size() < kTokenBytesMin) {
+    token = mistake(fmt::format("the token in '{}' is too short to be safe", config.token_file),
+                    "make one by: openssl rand -hex 32");
+  }
+  if (!token) {
+    report(token.error(), diagnostics);
+    return nullptr;
+  }
+  return std::make_shared<const admin::Guard>(*token);
+}
 
 }  // namespace
-
-// ---- workers ----------------------------------------------------------------------------------
-
-class Server::Worker {
- public:
-  Worker(std::unique_ptr<net::EventLoop> loop, net::Resolver& resolver, EngineRoom& room,
-         unsigned workers, const ServeConfig& serve, std::shared_ptr<const net::TlsServer> tls)
-      : loop_(std::move(loop)),
-        room_(room, workers),
-        observer_(serve.access_log),
-        gateway_(
-            {.loop = *loop_, .resolver = resolver, .worker = room_.worker(), .observer = observer_},
-            std::make_shared<const gateway::GatewayOptions>(serve.gateway)) {
-    gateway_.use_tls(std::move(tls));
-    loop_->set_turn_hook(net::Callback<Now>::to<&Worker::on_turn>(*this));
-  }
-
-  ~Worker() {
-    loop_->stop();
-    if (thread_.joinable()) thread_.join();
-    observer_.flush();
-  }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-
-  [[nodiscard]] bool can_log() const noexcept { return observer_.works(); }
-
-  [[nodiscard]] Result<void> listen(net::Listener listener) {
-    listeners_.push_back(std::make_unique<net::Listener>(std::move(listener)));
-    acceptors_.push_back(std::make_unique<net::Acceptor>(
-        net::Callback<net::Accepted>::to<&gateway::Gateway::accept>(gateway_)));
-    return acceptors_.back()->start(*loop_, listeners_.back()->descriptor());
-  }
-
-  void start() {
-    thread_ = std::jthread{[this] { loop_->run(); }};
-  }
-  void stop() { loop_->stop(); }
-
-  // From other threads.
-  void use(std::shared_ptr<const gateway::GatewayOptions> options,
-           std::shared_ptr<const net::TlsServer> tls) {
-    loop_->post([this, options = std::move(options), tls = std::move(tls)] {
-      gateway_.use(options);
-      gateway_.use_tls(tls);
-    });
-  }
-  void drain() {
-    loop_->post([this] {
-      for (const auto& acceptor : acceptors_) acceptor->finish();
-      listeners_.clear();
-      acceptors_.clear();
-      gateway_.drain();
-      connections_.store(gateway_.connections(), std::memory_order_relaxed);
-      is_draining_.store(true, std::memory_order_release);
-    });
-  }
-  // Nothing is left, and nothing will come.
-  [[nodiscard]] bool is_drained() const noexcept {
-    return is_draining_.load(std::memory_order_acquire) &&
-           connections_.load(std::memory_order_relaxed) == 0;
-  }
-
- private:
-  void on_turn(Now /*now*/) {
-    room_.refresh();
-    observer_.flush();
-    connections_.store(gateway_.connections(), std::memory_order_relaxed);
-  }
-
-  std::unique_ptr<net::EventLoop> loop_;
-  RoomWorker room_;
-  Logging observer_;
-  gateway::Gateway gateway_;
-  std::vector<std::unique_ptr<net::Listener>> listeners_;
-  std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
-  std::atomic<std::size_t> connections_{0};
-  std::atomic<bool> is_draining_{false};
-  std::jthread thread_;  // last: it uses all the others
-};
 
 // ---- opening ----------------------------------------------------------------------------------
 
@@ -169,15 +91,23 @@ std::unique_ptr<Server> Server::open(const Configuration& configuration,
 }
 
 Server::Server(const ServerOptions& options, const Clock& clock)
-    : options_(options), clock_(clock), drained_(net::Callback<>::to<&Server::look>(*this)) {}
+    : options_(options),
+      clock_(clock),
+      drain_soon_(net::Callback<>::to<&Server::drain>(*this)),
+      drained_(net::Callback<>::to<&Server::look>(*this)) {}
 
-Server::~Server() {
+Server::~Server() { end(); }
+
+// Who asks others goes first.
+void Server::end() {
+  admin_ = nullptr;
   for (const auto& worker : workers_) worker->stop();
   workers_.clear();
 }
 
 bool Server::open_all(const Configuration& configuration, config::Diagnostics& diagnostics) {
-  if (configuration.serve.listen.gateway.empty()) {
+  const ServeConfig& serve = configuration.serve;
+  if (serve.listen.gateway.empty()) {
     Diagnostic nothing{.message = "the file names nothing to listen on",
                        .remedy = "write listen: {gateway: 127.0.0.1:8080}"};
     report(nothing, diagnostics);
@@ -199,63 +129,113 @@ bool Server::open_all(const Configuration& configuration, config::Diagnostics& d
   }
   signals_ = *std::move(signals);
   resolver_ = std::make_unique<net::Resolver>();
-  room_ = EngineRoom::open(configuration, clock_, diagnostics);
-  return room_ != nullptr && open_workers(configuration.serve, diagnostics);
+  log_file_ = serve.access_log.file;
+  drain_ = serve.drain;
+  const unsigned count =
+      serve.workers > 0 ? serve.workers : std::max(1U, std::thread::hardware_concurrency());
+  open_metrics(count);
+  room_ = EngineRoom::open(configuration, clock_, diagnostics, registry_.get());
+  if (room_ == nullptr || !open_workers(serve, count, diagnostics)) return false;
+  facts_->begin(configuration.rules.rules.size(), clock_.now());
+  return open_admin(serve, diagnostics);
 }
 
-bool Server::open_workers(const ServeConfig& serve, config::Diagnostics& diagnostics) {
+// One shard for each worker, and one more for all that is not counted by them. The series in that
+// one are told by different threads, each of them by one.
+void Server::open_metrics(unsigned workers) {
+  registry_ = std::make_unique<metrics::Registry>(workers + 1);
+  frontend::declare_server_metrics(*registry_);
+  metrics::collect_process(*registry_);
+  metrics::show_build(*registry_, {.version = options_.version, .revision = {}});
+  meters_ = std::make_unique<const frontend::RequestMeters>(*registry_, "gateway");
+  facts_ = std::make_unique<ServerFacts>(
+      ServerFacts::Build{.version = options_.version, .file = options_.file}, *registry_, workers);
+}
+
+bool Server::open_workers(const ServeConfig& serve, unsigned count,
+                          config::Diagnostics& diagnostics) {
   auto inherited = net::take_inherited_listeners();
   if (!inherited) {
     report(inherited.error(), diagnostics);
     return false;
   }
-  std::shared_ptr<const net::TlsServer> tls;
-  if (serve.tls) {
-    auto loaded = net::TlsServer::load(serve.tls->options);
-    if (!loaded) {
-      report(loaded.error(), diagnostics);
-      return false;
-    }
-    tls = *std::move(loaded);
-  }
-  const unsigned count =
-      serve.workers > 0 ? serve.workers : std::max(1U, std::thread::hardware_concurrency());
-  listening_ = serve.listen.gateway;
-  std::vector<net::Endpoint> endpoints = listening_;
+  const ServerWorker::Serving serving{.options = metered(serve.gateway, *registry_),
+                                      .tls = load_tls(serve, diagnostics)};
+  if (!diagnostics.ok()) return false;
+  listening_ = serve.listen;
+  std::vector<net::Endpoint> endpoints = serve.listen.gateway;
   for (unsigned i = 0; i < count; ++i) {
     auto loop = net::EventLoop::create(clock_);
     if (!loop) {
       report(loop.error(), diagnostics);
       return false;
     }
-    auto worker = std::make_unique<Worker>(*std::move(loop), *resolver_, *room_, count, serve, tls);
-    if (!worker->can_log()) {
+    workers_.push_back(std::make_unique<ServerWorker>(ServerWorker::Parts{.loop = *std::move(loop),
+                                                                          .resolver = *resolver_,
+                                                                          .room = *room_,
+                                                                          .meters = *meters_,
+                                                                          .workers = count,
+                                                                          .shard = i},
+                                                      serve.access_log, serving));
+    if (!workers_.back()->can_log()) {
       Diagnostic cannot{.message = fmt::format("cannot write the access log {}: {}",
                                                serve.access_log.file, std::strerror(errno)),
                         .remedy = "name a file in a folder that exists and may be written"};
       report(cannot, diagnostics);
       return false;
     }
-    for (net::Endpoint& endpoint : endpoints) {
-      // One that the service manager has opened serves one worker; the others open their own.
-      const bool is_path = endpoint.kind == net::Endpoint::Kind::unix_path;
-      const bool is_shared = count > 1 && !is_path;
-      auto listener = is_shared && i == 0 ? listen_first(endpoint)
+    if (!listen(endpoints, count, diagnostics)) return false;
+  }
+  for (const net::Endpoint& endpoint : endpoints) {
+    facts_->listeners.push_back({.name = "gateway", .endpoint = endpoint.text()});
+  }
+  return true;
+}
+
+// The worker that was made last opens its sockets; ports that were free are known to those behind.
+bool Server::listen(std::vector<net::Endpoint>& endpoints, unsigned count,
+                    config::Diagnostics& diagnostics) {
+  const bool is_first = workers_.size() == 1;
+  for (net::Endpoint& endpoint : endpoints) {
+    // One that the service manager has opened serves one worker; the others open their own.
+    const bool is_path = endpoint.kind == net::Endpoint::Kind::unix_path;
+    const bool is_shared = count > 1 && !is_path;
+    auto listener = is_shared && is_first ? listen_first(endpoint)
                                           : net::listen_on(endpoint, {.reuse_port = is_shared});
-      if (!listener && i > 0 && is_path) continue;
-      if (!listener) {
-        report(listener.error(), diagnostics);
-        return false;
-      }
-      endpoint = listener->endpoint();  // with the port that was free, for the other workers
-      if (i == 0) endpoints_.push_back(endpoint.text());
-      if (!worker->listen(*std::move(listener))) {
-        Diagnostic cannot{.message = fmt::format("cannot watch {}", endpoint.text()), .remedy = {}};
-        report(cannot, diagnostics);
-        return false;
-      }
+    if (!listener && !is_first && is_path) continue;
+    if (!listener) {
+      report(listener.error(), diagnostics);
+      return false;
     }
-    workers_.push_back(std::move(worker));
+    endpoint = listener->endpoint();
+    if (!workers_.back()->listen(*std::move(listener))) {
+      Diagnostic cannot{.message = fmt::format("cannot watch {}", endpoint.text()), .remedy = {}};
+      report(cannot, diagnostics);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Server::open_admin(const ServeConfig& serve, config::Diagnostics& diagnostics) {
+  if (serve.listen.admin.empty()) return true;
+  auto guard = load_guard(serve.admin, diagnostics);
+  if (guard == nullptr) return false;
+  auto overview = std::make_unique<Overview>(Overview::Parts{.facts = *facts_,
+                                                             .room = *room_,
+                                                             .registry = *registry_,
+                                                             .workers = workers_,
+                                                             .clock = clock_},
+                                             workers_.size());
+  auto opened =
+      AdminListener::open(serve.listen.admin, std::move(guard), std::move(overview), clock_);
+  if (!opened) {
+    report(opened.error(), diagnostics);
+    return false;
+  }
+  admin_ = *std::move(opened);
+  for (const std::string& endpoint : admin_->endpoints()) {
+    facts_->listeners.push_back({.name = "admin", .endpoint = endpoint});
   }
   return true;
 }
@@ -264,6 +244,7 @@ bool Server::open_workers(const ServeConfig& serve, config::Diagnostics& diagnos
 
 void Server::run() {
   for (const auto& worker : workers_) worker->start();
+  if (admin_ != nullptr) admin_->start();
   std::unique_ptr<rules::FileWatch> watch;
   if (!options_.file.empty()) {
     auto started = rules::FileWatch::start(std::filesystem::absolute(options_.file).string(), {},
@@ -272,18 +253,33 @@ void Server::run() {
     if (!started) options_.say("changes of the file are not noticed: " + started.error().text());
     reload_if_changed();
   }
+  facts_->enter(Phase::serving);
   manager_.ready("serving");
   loop_->run();
   watch = nullptr;
-  for (const auto& worker : workers_) worker->stop();
-  workers_.clear();
+  end();
 }
 
 void Server::on_signal(int number) {
   if (number == SIGHUP) return reload();
+  if (number == SIGUSR1) return reopen_log();
   if (number != SIGTERM && number != SIGINT) return;
-  if (draining_) return loop_->stop();
-  drain();
+  if (facts_->phase() == Phase::draining) return loop_->stop();
+  begin_to_drain();
+}
+
+// Whoever turns logs over has given the old file another name.
+void Server::reopen_log() {
+  if (log_file_.empty()) return;
+  for (const auto& worker : workers_) {
+    FileDescriptor file = open_log(log_file_);
+    if (!file) {
+      return options_.say(fmt::format("kept the old access log: cannot open {}: {}", log_file_,
+                                      std::strerror(errno)));
+    }
+    worker->log_to(std::move(file));
+  }
+  options_.say("opened the access log anew");
 }
 
 // Between the reading of the file and the watch over it.
@@ -294,41 +290,59 @@ void Server::reload_if_changed() {
 }
 
 void Server::reload() {
-  if (options_.file.empty() || draining_) return;
+  if (options_.file.empty() || facts_->phase() == Phase::draining) return;
   manager_.reloading(clock_.now().mono);
-  const Parsed<std::string> text = read_file(options_.file, kFileBytesMax);
   config::Diagnostics diagnostics;
+  if (take_over(diagnostics)) return manager_.ready("serving");
+  facts_->kept_the_old(clock_.now().wall());
+  options_.say("kept the old configuration:\n" + diagnostics.text());
+  manager_.ready("serving; the new file is wrong");
+}
+
+// False, with what is wrong reported: everything stays as it was.
+bool Server::take_over(config::Diagnostics& diagnostics) {
+  Parsed<std::string> text = read_file(options_.file, kFileBytesMax);
   if (!text) {
-    options_.say("kept the old configuration: " + text.error().text());
-    return manager_.ready("serving; the file cannot be read");
+    report(text.error(), diagnostics);
+    return false;
   }
   const Configuration configuration = read_configuration(*text, options_.file, diagnostics);
-  std::shared_ptr<const net::TlsServer> tls;
-  if (diagnostics.ok() && configuration.serve.tls) {
-    auto loaded = net::TlsServer::load(configuration.serve.tls->options);
-    if (loaded) tls = *std::move(loaded);
-    if (!loaded) report(loaded.error(), diagnostics);
-  }
-  if (!diagnostics.ok() || !room_->replace(configuration, diagnostics)) {
-    options_.say("kept the old configuration:\n" + diagnostics.text());
-    return manager_.ready("serving; the new file is wrong");
-  }
-  if (configuration.serve.listen.gateway != listening_) {
+  if (!diagnostics.ok()) return false;
+  const ServeConfig& serve = configuration.serve;
+  const auto tls = load_tls(serve, diagnostics);
+  const auto guard = load_guard(serve.admin, diagnostics);
+  if (!diagnostics.ok() || !room_->replace(configuration, diagnostics)) return false;
+  const bool has_same_admin = serve.listen.admin == listening_.admin;
+  if (serve.listen.gateway != listening_.gateway || !has_same_admin) {
     options_.say("listeners change with a restart only; those that are open stay");
   }
-  const auto options = std::make_shared<const gateway::GatewayOptions>(configuration.serve.gateway);
-  for (const auto& worker : workers_) worker->use(options, tls);
+  const ServerWorker::Serving serving{.options = metered(serve.gateway, *registry_), .tls = tls};
+  for (const auto& worker : workers_) worker->use(serving);
+  // What suffices for other addresses may be too little for those that are open.
+  if (admin_ != nullptr && has_same_admin) admin_->use(guard);
+  drain_ = serve.drain;
+  facts_->took_over(configuration.rules.rules.size(), clock_.now().wall());
   options_.say(
       fmt::format("took over the new configuration: {} rules", configuration.rules.rules.size()));
-  manager_.ready("serving");
+  return true;
+}
+
+// ---- the end ----------------------------------------------------------------------------------
+
+// Those who watch hear of it at once; those who only send requests are served until they do.
+void Server::begin_to_drain() {
+  facts_->enter(Phase::draining);
+  manager_.stopping("draining");
+  if (drain_.delay <= Nanos{0}) return drain();
+  options_.say(
+      fmt::format("draining in {}; a second signal ends at once", format_duration(drain_.delay)));
+  loop_->set(drain_soon_, drain_.delay);
 }
 
 void Server::drain() {
-  draining_ = true;
-  manager_.stopping("draining");
   options_.say("draining; a second signal ends at once");
   for (const auto& worker : workers_) worker->drain();
-  drain_until_ = loop_->now().mono + options_.drain_within;
+  drain_until_ = loop_->now().mono + drain_.within;
   loop_->set(drained_, kLookEvery);
 }
 

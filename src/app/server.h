@@ -1,23 +1,27 @@
 // The server: listeners, workers, signals.
 //
-// One thread waits for signals, watches the file and does all that may take long; each worker has a
-// thread, a loop, its own sockets of every port (the system deals connections out) and its own part
-// of the gateway. SIGHUP, or a change of the file, reads it anew; a file that is wrong is reported
-// and changes nothing. SIGTERM and SIGINT drain: no new connections, answers with Connection:
-// close, then the end; a second one ends at once.
+// One thread waits for signals, watches the file and does all that may take long; the workers have
+// theirs, and so has the admin listener. SIGHUP, or a change of the file, reads it anew; a file
+// that is wrong is reported and changes nothing. SIGUSR1 opens the access log anew. SIGTERM and
+// SIGINT drain: not ready at once, after a delay no new connections, answers with Connection:
+// close, then the end; a second one ends at once. The admin listener answers until then.
 #pragma once
 
+#include "app/admin_listener.h"
 #include "app/configuration.h"
 #include "app/engine_room.h"
+#include "app/server_facts.h"
+#include "app/server_worker.h"
 #include "config/diagnostics.h"
+#include "frontend/request_meters.h"
+#include "metrics/registry.h"
+#include "net/endpoint.h"
 #include "net/event_loop.h"
-#include "net/listen.h"
 #include "net/resolver.h"
 #include "net/service_manager.h"
 #include "net/signals.h"
 #include <sluice/clock.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,7 +33,7 @@ namespace sluice::app {
 struct ServerOptions {
   std::string file;  // empty: not watched, and nothing to reload
   std::string text;  // of the file; what was changed since is taken over at once
-  Nanos drain_within{std::chrono::seconds{30}};
+  std::string version;
   std::function<void(std::string_view)> say;  // one line for the operator; from one thread
 };
 
@@ -47,20 +51,29 @@ class Server {
   // Serves until it is told to stop.
   void run();
 
-  [[nodiscard]] const std::vector<std::string>& endpoints() const noexcept { return endpoints_; }
+  [[nodiscard]] const std::vector<admin::ListenerStatus>& listeners() const noexcept {
+    return facts_->listeners;
+  }
   [[nodiscard]] std::size_t workers() const noexcept { return workers_.size(); }
 
  private:
-  class Worker;
-
   Server(const ServerOptions& options, const Clock& clock);
   [[nodiscard]] bool open_all(const Configuration& configuration, config::Diagnostics& diagnostics);
-  [[nodiscard]] bool open_workers(const ServeConfig& serve, config::Diagnostics& diagnostics);
+  void open_metrics(unsigned workers);
+  [[nodiscard]] bool open_workers(const ServeConfig& serve, unsigned count,
+                                  config::Diagnostics& diagnostics);
+  [[nodiscard]] bool listen(std::vector<net::Endpoint>& endpoints, unsigned count,
+                            config::Diagnostics& diagnostics);
+  [[nodiscard]] bool open_admin(const ServeConfig& serve, config::Diagnostics& diagnostics);
   void on_signal(int number);
+  void reopen_log();
   void reload();
   void reload_if_changed();
+  [[nodiscard]] bool take_over(config::Diagnostics& diagnostics);
+  void begin_to_drain();
   void drain();
   void look();
+  void end();
 
   ServerOptions options_;
   const Clock& clock_;
@@ -68,13 +81,18 @@ class Server {
   std::unique_ptr<net::EventLoop> loop_;
   std::unique_ptr<net::SignalSource> signals_;
   std::unique_ptr<net::Resolver> resolver_;
+  std::unique_ptr<metrics::Registry> registry_;
+  std::unique_ptr<const frontend::RequestMeters> meters_;
+  std::unique_ptr<ServerFacts> facts_;
   std::unique_ptr<EngineRoom> room_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::string> endpoints_;
-  std::vector<net::Endpoint> listening_;  // as the file said
+  std::vector<std::unique_ptr<ServerWorker>> workers_;
+  std::unique_ptr<AdminListener> admin_;  // null: it is off
+  ListenConfig listening_;                // as the file said
+  std::string log_file_;                  // the same
+  DrainConfig drain_;
+  net::Timer drain_soon_;
   net::Timer drained_;
   MonoTime drain_until_{};
-  bool draining_ = false;
 };
 
 }  // namespace sluice::app

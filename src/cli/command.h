@@ -27,6 +27,7 @@ void add_explain(CLI::App& program, Action& action);
 void add_init(CLI::App& program, Action& action);
 void add_keys(CLI::App& program, Action& action);
 void add_serve(CLI::App& program, Action& action);
+void add_status(CLI::App& program, Action& action);
 void add_completion(CLI::App& program, Action& action);
 
 // The commands of the program, or of a command that has its own, and a command's options as they

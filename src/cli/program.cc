@@ -21,6 +21,8 @@ namespace {
 constexpr const char* kExamples = R"(Examples:
   sluice init login
   sluice check sluice.yaml
+  sluice serve -c sluice.yaml
+  sluice status --watch 1s
   sluice explain 'GET /v1/users' -c sluice.yaml --ip 192.0.2.1
   sluice replay trace.csv --limit 100/1s
   sluice replay trace.csv --limit 100/1s --compare --svg comparison.svg
@@ -184,6 +186,7 @@ int run_program(int argc, char** argv) {
   Action action;
   add_init(program, action);
   add_serve(program, action);
+  add_status(program, action);
   add_check(program, action);
   add_explain(program, action);
   add_replay(program, action);

@@ -54,6 +54,7 @@ struct LimitOutcome {
   std::uint64_t amount = 0;  // in force: a claim or an override may have changed what is written
   Decision decision;
   bool shadow = false;  // it only tells
+  store::Cost cost = 1;
 };
 
 // A worker's hold on its rules, counted without atomic operations: all that share it are of one

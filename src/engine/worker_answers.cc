@@ -56,7 +56,8 @@ void Worker::record(Op& op, store::Store& by, bool keep_charges) noexcept {
                                          .limit = asked.limit->written,
                                          .amount = asked.amount,
                                          .decision = answer.decision,
-                                         .shadow = false};
+                                         .shadow = false,
+                                         .cost = op.call_.checks[i].cost};
     const Op::Fate fate = op.call_.checks[i].probe ? Op::Fate::promised
                           : asked.limit->written->limit.algorithm == Algorithm::concurrency
                               ? Op::Fate::in_flight
@@ -187,7 +188,8 @@ void Worker::ask_shadows(Op& op, Now now) noexcept {
                                          .limit = asked.limit->written,
                                          .amount = asked.amount,
                                          .decision = alone_.answers[0].decision,
-                                         .shadow = true};
+                                         .shadow = true,
+                                         .cost = alone_.checks[0].cost};
   }
 }
 

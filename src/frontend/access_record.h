@@ -24,6 +24,8 @@
 
 namespace sluice::frontend {
 
+class UpstreamMeters;
+
 // Where a request was passed on to.
 struct UpstreamRecord {
   std::string_view name;     // of the group, empty: nowhere
@@ -31,6 +33,8 @@ struct UpstreamRecord {
   std::uint16_t status = 0;  // 0: it gave no answer
   Nanos connect{0};
   Nanos first_byte{0};
+  std::uint32_t retries = 0;               // it was passed on once more so often
+  const UpstreamMeters* meters = nullptr;  // null: nobody counts
 };
 
 // Views into what the front end holds at the end of a request.

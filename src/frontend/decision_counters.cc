@@ -20,17 +20,6 @@ constexpr std::array kReasons{
     Reason::bad_target,    Reason::store_failed,
 };
 
-std::array<metrics::Counter, kDecisionWords> words_of(metrics::Registry& registry,
-                                                      std::string_view domain,
-                                                      std::string_view policy) {
-  std::array<metrics::Counter, kDecisionWords> words;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    words[i] =
-        registry.counter(kDecisions, {domain, policy, to_string(static_cast<DecisionWord>(i))});
-  }
-  return words;
-}
-
 DecisionWord word_of(bool allowed, bool shadow) noexcept {
   if (allowed) return DecisionWord::allow;
   return shadow ? DecisionWord::shadow_deny : DecisionWord::deny;
@@ -38,20 +27,29 @@ DecisionWord word_of(bool allowed, bool shadow) noexcept {
 
 }  // namespace
 
+DecisionCounters::OfRule::OfRule(metrics::Registry& registry, std::string_view domain,
+                                 std::string_view policy)
+    : hits(registry.counter(kHits, {domain, policy})) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    words[i] =
+        registry.counter(kDecisions, {domain, policy, to_string(static_cast<DecisionWord>(i))});
+  }
+}
+
 DecisionCounters::DecisionCounters(metrics::Registry& registry,
                                    std::shared_ptr<const rules::RuleSet> rules)
     : rules_(std::move(rules)),
-      by_none_(words_of(registry, "", "")),
-      by_others_(words_of(registry, metrics::kOther, metrics::kOther)) {
+      by_none_(registry, "", ""),
+      by_others_(registry, metrics::kOther, metrics::kOther) {
   for (const rules::Rule& rule : rules_->rules()) {
-    by_rule_.push_back(words_of(registry, rule.domain, rule.name));
+    by_rule_.emplace_back(registry, rule.domain, rule.name);
   }
   for (const Reason reason : kReasons) {
     refusals_.push_back(registry.counter(kRefusals, {engine::to_string(reason)}));
   }
 }
 
-const DecisionCounters::Words& DecisionCounters::of(const rules::Rule* rule) const noexcept {
+const DecisionCounters::OfRule& DecisionCounters::of(const rules::Rule* rule) const noexcept {
   if (rule == nullptr) return by_none_;
   const std::span<const rules::Rule> rules = rules_->rules();
   // An op may have been decided by rules that were replaced since. The order of unrelated pointers
@@ -62,7 +60,7 @@ const DecisionCounters::Words& DecisionCounters::of(const rules::Rule* rule) con
 }
 
 void DecisionCounters::add(Shard shard, const rules::Rule* rule, DecisionWord word) const noexcept {
-  of(rule)[static_cast<std::size_t>(word)].add(shard);
+  of(rule).words[static_cast<std::size_t>(word)].add(shard);
 }
 
 void DecisionCounters::count(Shard shard, const Op& op) const noexcept {
@@ -80,6 +78,7 @@ void DecisionCounters::count(Shard shard, const Op& op) const noexcept {
     // A full queue refuses what its limit would have held.
     if (op.reason == Reason::queue_full && first.rule == op.rule) allowed = false;
     add(shard, first.rule, word_of(allowed, first.shadow));
+    of(first.rule).hits.add(shard, first.cost);
     binding_had_a_say |= first.rule == op.rule;
   }
   // A block, a list or a failure decides without asking limits, though others may have been asked.

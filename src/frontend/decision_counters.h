@@ -24,15 +24,20 @@ class DecisionCounters {
   void count(metrics::Shard shard, const engine::Op& op) const noexcept;
 
  private:
-  using Words = std::array<metrics::Counter, kDecisionWords>;
+  struct OfRule {
+    OfRule(metrics::Registry& registry, std::string_view domain, std::string_view policy);
 
-  [[nodiscard]] const Words& of(const rules::Rule* rule) const noexcept;
+    std::array<metrics::Counter, kDecisionWords> words;
+    metrics::Counter hits;
+  };
+
+  [[nodiscard]] const OfRule& of(const rules::Rule* rule) const noexcept;
   void add(metrics::Shard shard, const rules::Rule* rule, DecisionWord word) const noexcept;
 
   std::shared_ptr<const rules::RuleSet> rules_;
-  std::vector<Words> by_rule_;              // in the order of the rules
-  Words by_none_;                           // no rule had a say
-  Words by_others_;                         // decided by rules of an earlier set
+  std::vector<OfRule> by_rule_;             // in the order of the rules
+  OfRule by_none_;                          // no rule had a say
+  OfRule by_others_;                        // decided by rules of an earlier set
   std::vector<metrics::Counter> refusals_;  // by reason
 };
 

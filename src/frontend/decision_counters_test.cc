@@ -43,6 +43,17 @@ class DecisionCountersTest : public fixture::FrontendFixture {
   std::unique_ptr<DecisionCounters> counters_;
 };
 
+// Units, whether a rule granted them or not, and once for all its limits.
+TEST_F(DecisionCountersTest, CountWhatRulesWereAskedFor) {
+  rules::Rule dear = rule("dear", {limit("5/1h"), limit("100/1d")});
+  dear.cost.constant = 3;
+  use({dear, rule("cheap", {limit("100/1h")})});
+  for (std::size_t i = 0; i < 4; ++i) counters_->count(i % 2, decided());
+  EXPECT_EQ(said("dear", "allow"), 1);
+  EXPECT_EQ(value("sluice_hits_total", {"default", "dear"}), 12);
+  EXPECT_EQ(value("sluice_hits_total", {"default", "cheap"}), 4);
+}
+
 // A rule is counted by what it said itself, shadows included.
 TEST_F(DecisionCountersTest, CountWhatEveryRuleSaid) {
   rules::Rule shadow = rule("shadow", {limit("1/1h")});

@@ -6,6 +6,7 @@ namespace sluice::frontend {
 
 std::span<const Metric* const> server_metrics() noexcept {
   static constexpr std::array kAll{&kDecisions,
+                                   &kHits,
                                    &kRefusals,
                                    &kDecisionDuration,
                                    &kHeld,
@@ -22,7 +23,6 @@ std::span<const Metric* const> server_metrics() noexcept {
                                    &kUpstreamConnections,
                                    &kUpstreamHealthy,
                                    &kStoreOperations,
-                                   &kStoreDuration,
                                    &kKeys,
                                    &kEvictions,
                                    &kBlocks,

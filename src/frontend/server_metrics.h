@@ -19,12 +19,17 @@ inline constexpr Metric kDecisions{
     .help = "What rules said about requests; policy is the name of the rule, empty for none.",
     .labels = {"domain", "policy", "decision"},
     .series_max = 60'000};
+// What requests cost, allowed or not: one unit each, unless the rule says otherwise.
+inline constexpr Metric kHits{.name = "sluice_hits_total",
+                              .help = "Units that rules were asked for, refused ones included.",
+                              .labels = {"domain", "policy"},
+                              .series_max = 12'000};
 inline constexpr Metric kRefusals{.name = "sluice_refusals_total",
                                   .help = "Requests that were refused, by reason.",
                                   .labels = {"reason"}};
 inline constexpr Metric kDecisionDuration{.name = "sluice_decision_duration_seconds",
                                           .kind = Kind::histogram,
-                                          .help = "How long decisions took."};
+                                          .help = "How long decisions took, of one in 64."};
 inline constexpr Metric kHeld{.name = "sluice_requests_held",
                               .kind = Kind::gauge,
                               .help = "Requests that wait in the queue of a rule."};
@@ -32,7 +37,7 @@ inline constexpr Metric kHeld{.name = "sluice_requests_held",
 // ---- requests ---------------------------------------------------------------------------------
 
 inline constexpr Metric kRequests{.name = "sluice_requests_total",
-                                  .help = "Requests that were answered, by class of the status.",
+                                  .help = "Requests, by class of the status of the answer.",
                                   .labels = {"listener", "code"}};
 inline constexpr Metric kRequestDuration{
     .name = "sluice_request_duration_seconds",
@@ -48,10 +53,10 @@ inline constexpr Metric kConnections{.name = "sluice_connections",
                                      .help = "Connections of clients that are open.",
                                      .labels = {"listener"}};
 inline constexpr Metric kReceived{.name = "sluice_received_bytes_total",
-                                  .help = "Bytes that clients sent.",
+                                  .help = "Bytes of bodies that clients sent.",
                                   .labels = {"listener"}};
 inline constexpr Metric kSent{.name = "sluice_sent_bytes_total",
-                              .help = "Bytes that were sent to clients.",
+                              .help = "Bytes of bodies that were sent to clients.",
                               .labels = {"listener"}};
 inline constexpr Metric kLogLines{
     .name = "sluice_access_log_lines_total",
@@ -86,12 +91,9 @@ inline constexpr Metric kUpstreamHealthy{.name = "sluice_upstream_servers_health
 inline constexpr Metric kStoreOperations{.name = "sluice_store_operations_total",
                                          .help = "Calls of the store, by what came of them.",
                                          .labels = {"op", "result"}};
-inline constexpr Metric kStoreDuration{.name = "sluice_store_duration_seconds",
-                                       .kind = Kind::histogram,
-                                       .help = "How long calls of the store took.",
-                                       .labels = {"op"}};
-inline constexpr Metric kKeys{
-    .name = "sluice_keys", .kind = Kind::gauge, .help = "Keys with a count, as of the last look."};
+inline constexpr Metric kKeys{.name = "sluice_keys",
+                              .kind = Kind::gauge,
+                              .help = "Keys with a count, if many about so many."};
 inline constexpr Metric kEvictions{
     .name = "sluice_evictions_total",
     .help = "Counts that were forgotten early because the table was full."};

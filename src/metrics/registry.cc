@@ -155,22 +155,31 @@ SeriesReading Registry::reading(const Family& family, const Series& series) cons
   return read;
 }
 
+FamilyReading Registry::reading(const Family& family) const {
+  const auto labels = std::span{family.metric.labels}.first(label_count(family.metric));
+  FamilyReading read{.name = family.metric.name,
+                     .kind = family.metric.kind,
+                     .help = family.metric.help,
+                     .labels = {labels.begin(), labels.end()},
+                     .series = {}};
+  for (const auto& [values, series] : family.series) {
+    read.series.push_back(reading(family, series));
+    read.series.back().values = values;
+  }
+  return read;
+}
+
 std::vector<FamilyReading> Registry::read() const {
   const std::scoped_lock lock{mutex_};
   std::vector<FamilyReading> all;
-  for (const auto& [name, family] : families_) {
-    const auto labels = std::span{family.metric.labels}.first(label_count(family.metric));
-    FamilyReading& read = all.emplace_back();
-    read.name = name;
-    read.kind = family.metric.kind;
-    read.help = family.metric.help;
-    read.labels.assign(labels.begin(), labels.end());
-    for (const auto& [values, series] : family.series) {
-      read.series.push_back(reading(family, series));
-      read.series.back().values = values;
-    }
-  }
+  for (const auto& [name, family] : families_) all.push_back(reading(family));
   return all;
+}
+
+FamilyReading Registry::read(const Metric& metric) const {
+  const std::scoped_lock lock{mutex_};
+  const auto found = families_.find(metric.name);
+  return found != families_.end() ? reading(found->second) : FamilyReading{};
 }
 
 std::vector<Metric> Registry::metrics() const {

@@ -69,6 +69,8 @@ class Registry {
   // All of them, ordered by name. Cells are read one by one while others count: a reading is not
   // one instant, but nothing in it ever goes back.
   [[nodiscard]] std::vector<FamilyReading> read() const;
+  // One of them; without series if it is not known.
+  [[nodiscard]] FamilyReading read(const Metric& metric) const;
   [[nodiscard]] std::vector<Metric> metrics() const;
 
  private:
@@ -93,6 +95,7 @@ class Registry {
   Cell* cells(const Metric& metric, LabelValues values);
   [[nodiscard]] Cell* allocate(std::size_t count);
   [[nodiscard]] SeriesReading reading(const Family& family, const Series& series) const;
+  [[nodiscard]] FamilyReading reading(const Family& family) const;
 
   const std::size_t shards_;
   mutable std::mutex mutex_;

@@ -9,13 +9,14 @@ from support import ScenarioTest
 class Program(ScenarioTest):
     def test_version_and_help(self):
         self.assertRegex(self.ok("--version").out, r"^sluice \d+\.\d+\.\d+\n$")
-        for command in ("", "init", "serve", "check", "explain", "replay", "load", "keys", "keys new"):
+        commands = ("", "init", "serve", "status", "check", "explain", "replay", "load", "keys")
+        for command in (*commands, "keys new"):
             self.assertIn("Examples:", self.ok(*command.split(), "--help").out)
 
     def test_unknown_words(self):
         self.refuses(2, r"unknown command 'reply'; did you mean replay\? known are", "reply")
         self.refuses(2, r"--nope", "--nope")
-        known = "init, serve, check, explain, replay, load, keys and completion"
+        known = "init, serve, status, check, explain, replay, load, keys and completion"
         self.refuses(2, f"a command is missing; known are {known}")
 
 
@@ -44,11 +45,12 @@ class Completion(ScenarioTest):
         self.assertEqual(sorted(self.complete("sluice", "keys", "")), ["list", "new"])
         self.assertIn("--expires", self.complete("sluice", "keys", "new", "--"))
         self.assertEqual(self.complete("sluice", "init", "pl"), ["plans"])
+        self.assertEqual(self.complete("sluice", "status", "--w"), ["--watch"])
 
     def test_the_other_shells_name_every_command(self):
         for shell in ("zsh", "fish"):
             script = self.ok("completion", shell).out
-            for command in ("init", "check", "explain", "replay", "load", "keys", "completion"):
+            for command in ("init", "status", "check", "explain", "replay", "load", "keys"):
                 self.assertIn(command, script)
         self.refuses(2, r"unknown shell 'tcsh'; known are bash, zsh and fish", "completion", "tcsh")
 

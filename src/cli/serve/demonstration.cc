@@ -20,10 +20,11 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::uint16_t kGatewayPort = 8080;
+constexpr std::uint16_t kAdminPort = 9090;
 
 constexpr std::string_view kConfiguration =
     R"(# The demonstration. Change it while it runs: what you save is in force at once.
-listen: {{gateway: '127.0.0.1:{gateway}'}}
+listen: {{gateway: '127.0.0.1:{gateway}', admin: '127.0.0.1:{admin}'}}
 upstreams: {{echo: {{servers: ['{echo}']}}}}
 routes: [{{path: /**, upstream: echo}}]
 clients: {{api_keys: {{header: x-api-key, file: keys.yaml}}}}
@@ -58,6 +59,8 @@ constexpr std::string_view kWhatToTry =
   for i in $(seq 7); do curl -s -o /dev/null -w '%{{http_code}} ' http://{gateway}/; done
   curl -i http://{gateway}/login                            3 a minute, then blocked for 30 s
   curl -i http://{gateway}/reports                          held: one a second, whoever asks
+  sluice status --server http://{admin} --watch 1s    the server at this moment
+  curl -s http://{admin}/metrics                            its counters
 
 Its rules are in {file}
 Edit them: what you save is in force at once. Ctrl-C ends it.
@@ -100,6 +103,7 @@ Parsed<std::unique_ptr<Demonstration>> Demonstration::begin(const Clock& clock) 
   std::unique_ptr<Demonstration> begun{new Demonstration{*std::move(folder), *std::move(echo)}};
   const std::string configuration =
       fmt::format(fmt::runtime(kConfiguration), fmt::arg("gateway", port_or_any(kGatewayPort)),
+                  fmt::arg("admin", port_or_any(kAdminPort)),
                   fmt::arg("echo", begun->echo_->endpoint().text()));
   const std::array<std::pair<std::string, std::string>, 2> files{
       {{begun->file(), configuration}, {(begun->folder_ / "keys.yaml").string(), keys()}}};
@@ -119,9 +123,9 @@ Demonstration::~Demonstration() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
-std::string Demonstration::what_to_try(std::string_view gateway) const {
+std::string Demonstration::what_to_try(std::string_view gateway, std::string_view admin) const {
   return fmt::format(fmt::runtime(kWhatToTry), fmt::arg("gateway", gateway),
-                     fmt::arg("file", file()));
+                     fmt::arg("admin", admin), fmt::arg("file", file()));
 }
 
 }  // namespace sluice::cli

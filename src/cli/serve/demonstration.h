@@ -25,8 +25,8 @@ class Demonstration {
 
   [[nodiscard]] std::string file() const { return (folder_ / "sluice.yaml").string(); }
 
-  // What to type, for a gateway at this address.
-  [[nodiscard]] std::string what_to_try(std::string_view gateway) const;
+  // What to type, for listeners at these addresses.
+  [[nodiscard]] std::string what_to_try(std::string_view gateway, std::string_view admin) const;
 
  private:
   Demonstration(std::filesystem::path folder, std::unique_ptr<app::EchoServer> echo) noexcept;

@@ -23,6 +23,17 @@ void say(std::string_view line) {
   std::fflush(stderr);
 }
 
+void tell_where(const app::Server& server, std::size_t rules) {
+  for (const admin::ListenerStatus& listener : server.listeners()) {
+    if (listener.name != "gateway") {
+      say(fmt::format("{} on {}", listener.name, listener.endpoint));
+      continue;
+    }
+    say(fmt::format("gateway on {}, {} workers, {} rules", listener.endpoint, server.workers(),
+                    rules));
+  }
+}
+
 ExitCode fail(const config::Diagnostics& diagnostics) {
   fmt::print(stderr, "{}", diagnostics.text());
   return ExitCode::failure;
@@ -51,15 +62,15 @@ ExitCode serve(const ServeOptions& options) {
   config::Diagnostics diagnostics;
   const app::Configuration configuration = app::read_configuration(*text, file, diagnostics);
   if (!diagnostics.ok()) return fail(diagnostics);
-  const auto server = app::Server::open(configuration, {.file = file, .text = *text, .say = say},
-                                        kClock, diagnostics);
+  const auto server = app::Server::open(
+      configuration, {.file = file, .text = *text, .version = SLUICE_VERSION, .say = say}, kClock,
+      diagnostics);
   if (server == nullptr) return fail(diagnostics);
-  for (const std::string& endpoint : server->endpoints()) {
-    say(fmt::format("gateway on {}, {} workers, {} rules", endpoint, server->workers(),
-                    configuration.rules.rules.size()));
-  }
+  tell_where(*server, configuration.rules.rules.size());
   if (demonstration != nullptr) {
-    fmt::print("{}", demonstration->what_to_try(server->endpoints().front()));
+    const auto& listeners = server->listeners();
+    fmt::print("{}",
+               demonstration->what_to_try(listeners.front().endpoint, listeners.back().endpoint));
     std::fflush(stdout);
   }
   server->run();

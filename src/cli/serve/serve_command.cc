@@ -13,8 +13,9 @@ constexpr const char* kFooter =
     R"(Runs the listeners of a configuration until it is told to stop. Without a file it runs a
 demonstration on the loopback: a gateway with a few rules in front of a server that echoes.
 
-SIGHUP, or a change of the file, reads it anew; a file that is wrong is reported and changes nothing.
-SIGTERM and SIGINT drain: requests under way are finished. A second one ends at once.
+SIGHUP, or a change of the file, reads it anew; a file that is wrong is reported and changes
+nothing. SIGUSR1 opens the access log anew. SIGTERM and SIGINT drain: requests under way are
+finished. A second one ends at once.
 
 Examples:
   sluice serve

@@ -143,7 +143,10 @@ Connection::Step Connection::timed_out() {
     case Phase::waiting:  // for the store
       gateway_.worker_.give_up_waiting(exchange_->op, now());
       return after_decision();
-    case Phase::held: gateway_.worker_.released(exchange_->op); return pass_on();
+    case Phase::held:
+      leave_hold();
+      gateway_.worker_.released(exchange_->op);
+      return pass_on();
     case Phase::connecting: return server_failed(504, "the server did not accept in time", false);
     case Phase::relaying: break;
     case Phase::answering: ++gateway_.counts_.timeouts; return cut();
@@ -189,7 +192,7 @@ void Connection::begin_exchange() {
   exchange.routing = gateway_.routing_;
   exchange.group = nullptr;
   exchange.tried = nullptr;
-  exchange.attempts = 0;
+  exchange.attempts = exchange.retries = 0;
   exchange.wants_fresh = false;
   exchange.decided = exchange.body_skipped = false;
   exchange.head_received = exchange.upload_failed = false;
@@ -229,6 +232,8 @@ void Connection::give_back_exchange() {
   Exchange& exchange = *exchange_;
   if (exchange.upstream != nullptr) release_upstream(false);
   if (in_.floor > 0 || exchange.status != 0) tell_observer();
+  leave_hold();
+  if (std::exchange(exchange.in_flight, false)) --gateway_.in_flight_;
   if (exchange.decided) {
     // Held or waiting: nothing was passed on.
     if (phase_ == Phase::held || phase_ == Phase::waiting) {
@@ -261,7 +266,7 @@ void Connection::tell_observer() {
       .bytes_in = exchange.upload.bytes(),
       .bytes_out = exchange.download.bytes() + exchange.answer_bytes,
       .upstream = {},
-      .op = exchange.decided ? &exchange.op : nullptr};
+      .op = exchange.decided && !exchange.op.waiting() ? &exchange.op : nullptr};
   if (in_.floor > 0) {
     record.method = head().method;
     record.host = head().host;
@@ -284,6 +289,8 @@ void Connection::tell_observer() {
     record.upstream.address = exchange.tried->name();
     record.upstream.status = exchange.head_received ? exchange.status : std::uint16_t{0};
     record.upstream.first_byte = exchange.upstream_time;
+    record.upstream.retries = exchange.retries;
+    record.upstream.meters = exchange.group->options().meters.get();
   }
   gateway_.observer_.ended(record, now());
 }

@@ -68,6 +68,8 @@ struct Exchange {
   engine::Op op;
   bool decided = false;       // the op is to be settled
   bool body_skipped = false;  // it was not passed on, and is no more in the way
+  bool in_flight = false;     // and counted as such
+  bool held = false;          // the same
   BodyPump upload;
   BodyPump download;
   Window from_server;
@@ -79,6 +81,7 @@ struct Exchange {
   UpstreamGroup* group = nullptr;
   const UpstreamServer* tried = nullptr;
   std::uint32_t attempts = 0;
+  std::uint32_t retries = 0;
   bool wants_fresh = false;       // a connection that nobody used before
   std::string_view request_head;  // as it goes to the server
   bool head_received = false;     // of the final answer
@@ -155,7 +158,9 @@ class Connection : public net::ListHook {
 
   // connection_request.cc
   [[nodiscard]] Step begin_request();
+  [[nodiscard]] store::Completion decide(const RequestView& request);
   [[nodiscard]] Step after_decision();
+  void leave_hold() noexcept;
   [[nodiscard]] Step pass_on();
   [[nodiscard]] Step check_request();
   void choose_request_id();

@@ -72,6 +72,8 @@ Connection::Step Connection::begin_request() {
   const net::RequestHead& request = head();
   timer_.cancel();
   ++gateway_.counts_.requests;
+  ++gateway_.in_flight_;
+  exchange.in_flight = true;
   keep_alive_ = request.keep_alive && !gateway_.is_draining() &&
                 requests_ + 1 < options().requests_per_connection;
   const RequestView view{.method = request.method,
@@ -85,7 +87,7 @@ Connection::Step Connection::begin_request() {
   exchange.op.owner = this;
   exchange.op.completed = &Connection::on_decided;
   choose_request_id();
-  const store::Completion completion = gateway_.worker_.decide(exchange.op, view, now());
+  const store::Completion completion = decide(view);
   exchange.decided = true;
 
   // Now, while the worker still knows the request's one spelling.
@@ -103,6 +105,18 @@ Connection::Step Connection::begin_request() {
   return Step::wait;
 }
 
+store::Completion Connection::decide(const RequestView& request) {
+  engine::Op& op = exchange_->op;
+  const bool is_timed = gateway_.counts_.requests % Gateway::kTimedOneIn == 1;
+  if (!is_timed) [[likely]]
+    return gateway_.worker_.decide(op, request, now());
+  const Clock& clock = gateway_.loop_.clock();
+  const MonoTime before = clock.now().mono;
+  const store::Completion completion = gateway_.worker_.decide(op, request, now());
+  gateway_.observer_.decided(clock.now().mono - before);
+  return completion;
+}
+
 void Connection::on_decided(engine::Op& op) noexcept {
   auto& self = *static_cast<Connection*>(op.owner);
   self.run(self.after_decision());
@@ -114,10 +128,16 @@ Connection::Step Connection::after_decision() {
   if (op.action == engine::Action::reject) return refuse();
   if (op.decision.delay > Nanos{0}) {
     phase_ = Phase::held;
+    exchange_->held = true;
+    ++gateway_.held_;
     arm(op.decision.delay);
     return watch_client();
   }
   return pass_on();
+}
+
+void Connection::leave_hold() noexcept {
+  if (std::exchange(exchange_->held, false)) --gateway_.held_;
 }
 
 Connection::Step Connection::pass_on() {

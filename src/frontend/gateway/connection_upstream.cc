@@ -69,6 +69,7 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
       --exchange.attempts;
     }
     exchange.wants_fresh = true;
+    ++exchange.retries;
     return connect();
   }
   exchange.fault = why;

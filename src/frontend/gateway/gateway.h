@@ -36,6 +36,8 @@ class Observer {
 
   // Before the request is settled; views are good during the call.
   virtual void ended(const frontend::AccessRecord& record, Now now) noexcept = 0;
+  // Of one decision in Gateway::kTimedOneIn: all others do without asking the clock twice.
+  virtual void decided(Nanos /*took*/) noexcept {}
 };
 
 struct GatewayCounts {
@@ -67,6 +69,8 @@ class Gateway {
 
   void accept(net::Accepted accepted);
 
+  static constexpr std::uint64_t kTimedOneIn = 64;
+
   // No more connections. Those that are open close with their next answer, or soon if none is due.
   void drain();
   [[nodiscard]] bool is_draining() const noexcept { return draining_; }
@@ -74,6 +78,8 @@ class Gateway {
   [[nodiscard]] std::size_t connections() const noexcept {
     return connection_count_ + lingering_.size();
   }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }  // requests
+  [[nodiscard]] std::size_t held() const noexcept { return held_; }  // of those, in queues
   [[nodiscard]] const GatewayCounts& counts() const noexcept { return counts_; }
   [[nodiscard]] const std::shared_ptr<Routing>& routing() const noexcept { return routing_; }
 
@@ -108,6 +114,8 @@ class Gateway {
   bool draining_ = false;
   std::uint32_t retries_left_ = kRetriesKept * 5;  // in fifths: every request earns one
   std::uint64_t next_id_ = 0;
+  std::size_t in_flight_ = 0;
+  std::size_t held_ = 0;
   GatewayCounts counts_;
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "frontend/answers.h"
+#include "frontend/request_meters.h"
 #include "net/endpoint.h"
 #include "net/http/fault.h"
 #include "net/tls_client.h"
@@ -38,9 +39,10 @@ struct UpstreamOptions {
   Nanos silent_for{std::chrono::seconds{30}};     // between two bytes of the answer
   std::uint32_t failures = 3;  // in a row, then a server is left alone for a while
   Nanos left_alone_for{std::chrono::seconds{10}};
-  std::uint32_t retries = 1;                  // only where nothing can happen twice
-  std::shared_ptr<const net::TlsClient> tls;  // null: plain
-  std::string host;                           // for Host; empty: the client's
+  std::uint32_t retries = 1;                               // only where nothing can happen twice
+  std::shared_ptr<const net::TlsClient> tls;               // null: plain
+  std::string host;                                        // for Host; empty: the client's
+  std::shared_ptr<const frontend::UpstreamMeters> meters;  // null: nobody counts
 };
 
 struct RouteOptions {

@@ -79,6 +79,7 @@ class UpstreamServer {
   [[nodiscard]] const UpstreamOptions& group() const noexcept { return options_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }  // host:port
   [[nodiscard]] std::uint32_t in_use() const noexcept { return in_use_; }
+  [[nodiscard]] std::size_t idle() const noexcept { return idle_count_; }  // connections
   [[nodiscard]] const UpstreamCounts& counts() const noexcept { return counts_; }
 
  private:

@@ -12,6 +12,7 @@ Parsed<LimitNumber> LocalAuthority::use_for_request(const Limit& limit, Now now)
 }
 
 Completion LocalAuthority::decide_all(Call& call, Now now) noexcept {
+  ++counts_.decides;
   call.failed = false;
   if (call.count == 1 && !call.checks[0].probe) {
     const Check& check = call.checks[0];

@@ -7,6 +7,8 @@
 #include "store/local/worker.h"
 #include "store/store.h"
 
+#include <cstdint>
+
 namespace sluice::store {
 
 class LocalAuthority final : public Store {
@@ -22,20 +24,35 @@ class LocalAuthority final : public Store {
   void stop_using(LimitNumber number) noexcept override { table_.stop_using(number); }
   [[nodiscard]] DigestSecret secret() const noexcept override { return table_.secret(); }
 
+  // How often it was asked for what; all of them succeed.
+  struct Counts {
+    std::uint64_t decides = 0;
+    std::uint64_t charges = 0;
+    std::uint64_t refunds = 0;
+    std::uint64_t renewals = 0;
+  };
+  [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+
   [[nodiscard]] Completion decide_all(Call& call, Now now) noexcept override;
   void expect(const Digest& key) noexcept override { table_.prefetch(key); }
   void cancel(Call& /*call*/) noexcept override {}  // none is ever under way
-  void charge(const Check& check, Now now) noexcept override { (void)table_.force(check, now); }
+  void charge(const Check& check, Now now) noexcept override {
+    ++counts_.charges;
+    (void)table_.force(check, now);
+  }
   void refund(const Check& check, const Charge& charge, Now now) noexcept override {
+    ++counts_.refunds;
     table_.refund(check, charge, now);
   }
   [[nodiscard]] Charge renew(const Check& check, const Charge& lease, Now now) noexcept override {
+    ++counts_.renewals;
     return table_.renew(check, lease, now);
   }
 
  private:
   LocalStore& table_;
   Worker worker_;
+  Counts counts_;
 };
 
 }  // namespace sluice::store

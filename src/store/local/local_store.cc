@@ -143,6 +143,24 @@ LocalStoreStatus LocalStore::status() const {
           .huge_page_bytes = mapping_->huge_page_bytes()};
 }
 
+// Keys lie where their hash says, so that any part of the table is as full as the rest. Looking at
+// one sweeps it.
+std::size_t LocalStore::keys_approx(Now now) noexcept {
+  constexpr std::size_t kAtOnce = std::size_t{1} << 16U;
+  constexpr std::size_t kSlotsMax = std::size_t{1} << 22U;
+  constexpr std::size_t kKeysMax = 200'000;
+  const auto keep_all = [](LimitNumber) { return false; };
+  const Now stored = mapping_->stored(now);
+  const std::size_t slots = table_.slots();
+  std::size_t keys = 0;
+  std::size_t seen = 0;
+  while (seen < std::min(slots, kSlotsMax) && keys < kKeysMax) {
+    keys += table_.sweep(seen, seen + kAtOnce, stored, keep_all);
+    seen = std::min(seen + kAtOnce, slots);
+  }
+  return seen > 0 ? keys * slots / seen : 0;
+}
+
 // ---- upkeep -----------------------------------------------------------------------------------
 
 void LocalStore::upkeep(Now now) noexcept {

@@ -1,0 +1,58 @@
+#include "app/admin_listener.h"
+
+#include <utility>
+
+namespace sluice::app {
+
+AdminListener::AdminListener(std::unique_ptr<net::EventLoop> loop,
+                             std::unique_ptr<admin::ServerView> view)
+    : loop_(std::move(loop)), view_(std::move(view)), server_(*loop_, routes_) {
+  admin::add_pages(routes_, *view_);
+}
+
+AdminListener::~AdminListener() {
+  loop_->stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+Parsed<std::unique_ptr<AdminListener>> AdminListener::open(
+    const std::vector<net::Endpoint>& endpoints, std::shared_ptr<const admin::Guard> guard,
+    std::unique_ptr<admin::ServerView> view, const Clock& clock) {
+  auto loop = net::EventLoop::create(clock);
+  if (!loop) return tl::unexpected(std::move(loop.error()));
+  std::unique_ptr<AdminListener> made{new AdminListener{*std::move(loop), std::move(view)}};
+  made->server_.use(std::move(guard));
+  for (const net::Endpoint& endpoint : endpoints) {
+    Parsed<void> listening = made->listen(endpoint);
+    if (!listening) return tl::unexpected(std::move(listening.error()));
+  }
+  return made;
+}
+
+Parsed<void> AdminListener::listen(const net::Endpoint& endpoint) {
+  auto listener = net::listen_on(endpoint);
+  if (!listener) return tl::unexpected(std::move(listener.error()));
+  listeners_.push_back(std::make_unique<net::Listener>(*std::move(listener)));
+  acceptors_.push_back(std::make_unique<net::Acceptor>(
+      net::Callback<net::Accepted>::to<&admin::AdminServer::accept>(server_)));
+  if (!acceptors_.back()->start(*loop_, listeners_.back()->descriptor())) {
+    return mistake("cannot watch " + endpoint.text());
+  }
+  return {};
+}
+
+void AdminListener::start() {
+  thread_ = std::jthread{[this] { loop_->run(); }};
+}
+
+void AdminListener::use(std::shared_ptr<const admin::Guard> guard) {
+  loop_->post([this, guard = std::move(guard)] { server_.use(guard); });
+}
+
+std::vector<std::string> AdminListener::endpoints() const {
+  std::vector<std::string> texts;
+  for (const auto& listener : listeners_) texts.push_back(listener->endpoint().text());
+  return texts;
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,80 @@
+#include "app/gauges.h"
+
+#include "frontend/server_metrics.h"
+
+#include <algorithm>
+
+namespace sluice::app {
+namespace {
+
+constexpr const char* kListener = "gateway";
+
+}  // namespace
+
+Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
+    : registry_(registry),
+      shard_(shard),
+      connections_(registry.gauge(frontend::kConnections, {kListener})),
+      in_flight_(registry.gauge(frontend::kInFlight, {kListener})),
+      held_(registry.gauge(frontend::kHeld)),
+      keys_(registry.gauge(frontend::kKeys)),
+      evictions_{registry.counter(frontend::kEvictions)},
+      blocks_{registry.counter(frontend::kBlocks)} {
+  constexpr std::array kLogResults{"written", "suppressed", "dropped"};
+  for (std::size_t i = 0; i < log_lines_.size(); ++i) {
+    log_lines_[i].counter = registry.counter(frontend::kLogLines, {kLogResults[i]});
+  }
+  constexpr std::array kStoreCalls{"decide", "charge", "refund", "renew"};
+  for (std::size_t i = 0; i < store_calls_.size(); ++i) {
+    store_calls_[i].counter = registry.counter(frontend::kStoreOperations, {kStoreCalls[i], "ok"});
+  }
+}
+
+void Gauges::Followed::follow(metrics::Shard shard, std::uint64_t value) noexcept {
+  if (value <= shown) return;
+  counter.add(shard, value - shown);
+  shown = value;
+}
+
+void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& table,
+                  std::size_t workers) {
+  connections_.set(shard_, static_cast<double>(total.connections));
+  in_flight_.set(shard_, static_cast<double>(total.in_flight));
+  held_.set(shard_, static_cast<double>(total.held));
+  keys_.set(shard_, static_cast<double>(table.slots_used));
+  evictions_.follow(shard_, table.counters.evicted);
+  blocks_.follow(shard_, total.blocks);
+  log_lines_[0].follow(shard_, total.log_written);
+  log_lines_[1].follow(shard_, total.log_suppressed);
+  log_lines_[2].follow(shard_, total.log_dropped);
+  store_calls_[0].follow(shard_, total.store.decides);
+  store_calls_[1].follow(shard_, total.store.charges);
+  store_calls_[2].follow(shard_, total.store.refunds);
+  store_calls_[3].follow(shard_, total.store.renewals);
+  show(total.upstreams, workers);
+}
+
+void Gauges::show(const std::vector<admin::UpstreamStatus>& upstreams, std::size_t workers) {
+  for (const auto& [name, gauges] : upstreams_) {
+    gauges.connections.set(shard_, 0);
+    gauges.healthy.set(shard_, 0);
+  }
+  for (const admin::UpstreamStatus& group : upstreams) {
+    auto found = upstreams_.find(group.name);
+    if (found == upstreams_.end()) {
+      const OfUpstream made{registry_.gauge(frontend::kUpstreamConnections, {group.name}),
+                            registry_.gauge(frontend::kUpstreamHealthy, {group.name})};
+      found = upstreams_.emplace(group.name, made).first;
+    }
+    std::uint64_t connections = 0;
+    std::uint64_t healthy = 0;
+    for (const admin::ServerStatus& server : group.servers) {
+      connections += server.in_use + server.idle;
+      healthy += admin::is_healthy(server, workers) ? 1U : 0U;
+    }
+    found->second.connections.set(shard_, static_cast<double>(connections));
+    found->second.healthy.set(shard_, static_cast<double>(healthy));
+  }
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,49 @@
+// Metrics that are not counted as things happen but read off when somebody looks. One thread.
+#pragma once
+
+#include "app/worker_report.h"
+#include "metrics/registry.h"
+#include "store/local/local_store.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace sluice::app {
+
+class Gauges {
+ public:
+  // `shard` is one that no worker counts with.
+  Gauges(metrics::Registry& registry, metrics::Shard shard);
+
+  void show(const WorkerReport& total, const store::LocalStoreStatus& table, std::size_t workers);
+
+ private:
+  // A count that somebody else keeps, and that only grows.
+  struct Followed {
+    metrics::Counter counter;
+    std::uint64_t shown = 0;
+
+    void follow(metrics::Shard shard, std::uint64_t value) noexcept;
+  };
+  struct OfUpstream {
+    metrics::Gauge connections;
+    metrics::Gauge healthy;
+  };
+  void show(const std::vector<admin::UpstreamStatus>& upstreams, std::size_t workers);
+
+  metrics::Registry& registry_;
+  const metrics::Shard shard_;
+  metrics::Gauge connections_;
+  metrics::Gauge in_flight_;
+  metrics::Gauge held_;
+  metrics::Gauge keys_;
+  Followed evictions_;
+  Followed blocks_;
+  std::array<Followed, 3> log_lines_;
+  std::array<Followed, 4> store_calls_;
+  std::map<std::string, OfUpstream> upstreams_;  // those that are gone show 0
+};
+
+}  // namespace sluice::app

@@ -1,0 +1,48 @@
+// What a worker does when a request has ended: counts it, and writes its line of the access log.
+//
+// One thread. Nothing is allocated after it was made, and counting takes no lock.
+#pragma once
+
+#include "app/serve_configuration.h"
+#include "base/file_descriptor.h"
+#include "frontend/access_log.h"
+#include "frontend/decision_counters.h"
+#include "frontend/gateway/gateway.h"
+#include "frontend/request_meters.h"
+
+#include <optional>
+#include <string>
+
+namespace sluice::app {
+
+// For appending; `-` is standard output. Holds nothing if that fails: errno tells why.
+[[nodiscard]] FileDescriptor open_log(const std::string& file) noexcept;
+
+class RequestObserver final : public gateway::Observer {
+ public:
+  // The meters outlive it.
+  RequestObserver(const AccessLogConfig& log, const frontend::RequestMeters& meters,
+                  metrics::Shard shard);
+
+  [[nodiscard]] bool can_log() const noexcept { return !log_ || static_cast<bool>(file_); }
+  // Those of the rules in force; null: decisions are not counted.
+  void use(const frontend::DecisionCounters* counters) noexcept { counters_ = counters; }
+  // What was logged so far goes to the file before.
+  void log_to(FileDescriptor file) noexcept;
+
+  void ended(const frontend::AccessRecord& record, Now now) noexcept override;
+  void decided(Nanos took) noexcept override { meters_.decided(shard_, took); }
+
+  // Writes the lines that there are.
+  void flush() noexcept;
+  [[nodiscard]] const frontend::AccessLog* log() const noexcept { return log_ ? &*log_ : nullptr; }
+
+ private:
+  const frontend::RequestMeters& meters_;
+  const metrics::Shard shard_;
+  const frontend::DecisionCounters* counters_ = nullptr;
+  FileDescriptor file_;
+  std::optional<frontend::AccessLog> log_;  // nothing: it is off
+};
+
+}  // namespace sluice::app

@@ -1,0 +1,108 @@
+#include "app/server_worker.h"
+
+#include <utility>
+
+namespace sluice::app {
+namespace {
+
+admin::UpstreamStatus status_of(const gateway::UpstreamGroup& group, MonoTime now) {
+  admin::UpstreamStatus status{.name = group.options().name, .servers = {}};
+  for (const auto& server : group.servers()) {
+    status.servers.push_back({.address = server->name(),
+                              .left_alone_by = server->is_left_alone(now) ? 1U : 0U,
+                              .in_use = server->in_use(),
+                              .idle = server->idle(),
+                              .failures = server->counts().failures});
+  }
+  return status;
+}
+
+}  // namespace
+
+ServerWorker::ServerWorker(Parts parts, const AccessLogConfig& log, Serving serving)
+    : loop_(std::move(parts.loop)),
+      room_(parts.room, parts.workers),
+      observer_(log, parts.meters, parts.shard),
+      gateway_({.loop = *loop_,
+                .resolver = parts.resolver,
+                .worker = room_.worker(),
+                .observer = observer_},
+               std::move(serving.options)) {
+  gateway_.use_tls(std::move(serving.tls));
+  observer_.use(room_.content().counters.get());
+  loop_->set_turn_hook(net::Callback<Now>::to<&ServerWorker::on_turn>(*this));
+}
+
+ServerWorker::~ServerWorker() {
+  loop_->stop();
+  if (thread_.joinable()) thread_.join();
+  observer_.flush();
+}
+
+Result<void> ServerWorker::listen(net::Listener listener) {
+  listeners_.push_back(std::make_unique<net::Listener>(std::move(listener)));
+  acceptors_.push_back(std::make_unique<net::Acceptor>(
+      net::Callback<net::Accepted>::to<&gateway::Gateway::accept>(gateway_)));
+  return acceptors_.back()->start(*loop_, listeners_.back()->descriptor());
+}
+
+void ServerWorker::start() {
+  thread_ = std::jthread{[this] { loop_->run(); }};
+}
+
+void ServerWorker::on_turn(Now /*now*/) {
+  room_.refresh();
+  observer_.use(room_.content().counters.get());
+  observer_.flush();
+  connections_.store(gateway_.connections(), std::memory_order_relaxed);
+}
+
+// ---- from other threads -----------------------------------------------------------------------
+
+void ServerWorker::use(Serving serving) {
+  loop_->post([this, serving = std::move(serving)] {
+    gateway_.use(serving.options);
+    gateway_.use_tls(serving.tls);
+  });
+}
+
+void ServerWorker::log_to(FileDescriptor file) {
+  // What is posted has to be copyable.
+  auto shared = std::make_shared<FileDescriptor>(std::move(file));
+  loop_->post([this, shared] { observer_.log_to(std::move(*shared)); });
+}
+
+void ServerWorker::report(std::shared_ptr<Gathering> gathering, std::size_t number) {
+  loop_->post(
+      [this, gathering = std::move(gathering), number] { gathering->answer(number, report()); });
+}
+
+WorkerReport ServerWorker::report() const {
+  const frontend::AccessLog* const log = observer_.log();
+  WorkerReport report{.connections = gateway_.connections(),
+                      .in_flight = gateway_.in_flight(),
+                      .held = gateway_.held(),
+                      .log_written = log != nullptr ? log->written() : 0,
+                      .log_suppressed = log != nullptr ? log->suppressed() : 0,
+                      .log_dropped = log != nullptr ? log->dropped() : 0,
+                      .blocks = room_.blocks_begun(),
+                      .store = room_.store_counts(),
+                      .upstreams = {}};
+  for (const auto& group : gateway_.routing()->groups) {
+    report.upstreams.push_back(status_of(*group, loop_->now().mono));
+  }
+  return report;
+}
+
+void ServerWorker::drain() {
+  loop_->post([this] {
+    for (const auto& acceptor : acceptors_) acceptor->finish();
+    listeners_.clear();
+    acceptors_.clear();
+    gateway_.drain();
+    connections_.store(gateway_.connections(), std::memory_order_relaxed);
+    is_draining_.store(true, std::memory_order_release);
+  });
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,82 @@
+// One worker of the server: a thread, a loop, its own sockets of every port and its own part of the
+// gateway.
+//
+// Made, listening and started by the thread of the server. What may be called later says so; it
+// takes effect between two turns of the loop.
+#pragma once
+
+#include "app/engine_room.h"
+#include "app/request_observer.h"
+#include "app/serve_configuration.h"
+#include "app/worker_report.h"
+#include "frontend/gateway/gateway.h"
+#include "frontend/request_meters.h"
+#include "metrics/registry.h"
+#include "net/acceptor.h"
+#include "net/event_loop.h"
+#include "net/listen.h"
+#include "net/resolver.h"
+#include "net/tls_server.h"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace sluice::app {
+
+class ServerWorker {
+ public:
+  // What the gateway is to do; both immutable.
+  struct Serving {
+    std::shared_ptr<const gateway::GatewayOptions> options;
+    std::shared_ptr<const net::TlsServer> tls;  // null: plain
+  };
+  struct Parts {
+    std::unique_ptr<net::EventLoop> loop;
+    net::Resolver& resolver;
+    EngineRoom& room;
+    const frontend::RequestMeters& meters;
+    unsigned workers;  // how many there are beside each other
+    metrics::Shard shard;
+  };
+  ServerWorker(Parts parts, const AccessLogConfig& log, Serving serving);
+  ServerWorker(const ServerWorker&) = delete;
+  ServerWorker& operator=(const ServerWorker&) = delete;
+  ~ServerWorker();
+
+  [[nodiscard]] bool can_log() const noexcept { return observer_.can_log(); }
+  [[nodiscard]] Result<void> listen(net::Listener listener);
+  void start();
+  void stop() { loop_->stop(); }
+
+  // ---- from any thread --------------------------------------------------------------------------
+
+  void use(Serving serving);
+  // Lines of the access log go there from now on.
+  void log_to(FileDescriptor file);
+  void report(std::shared_ptr<Gathering> gathering, std::size_t number);
+  void drain();
+  // Nothing is left, and nothing will come.
+  [[nodiscard]] bool is_drained() const noexcept {
+    return is_draining_.load(std::memory_order_acquire) &&
+           connections_.load(std::memory_order_relaxed) == 0;
+  }
+
+ private:
+  void on_turn(Now now);
+  [[nodiscard]] WorkerReport report() const;
+
+  std::unique_ptr<net::EventLoop> loop_;
+  RoomWorker room_;
+  RequestObserver observer_;
+  gateway::Gateway gateway_;
+  std::vector<std::unique_ptr<net::Listener>> listeners_;
+  std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
+  std::atomic<std::size_t> connections_{0};
+  std::atomic<bool> is_draining_{false};
+  std::jthread thread_;  // last: it uses all the others
+};
+
+}  // namespace sluice::app

@@ -1,0 +1,100 @@
+#include "app/worker_report.h"
+
+#include "app/gauges.h"
+#include "frontend/server_metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sluice::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+admin::UpstreamStatus app(std::size_t left_alone_by, std::uint64_t in_use) {
+  return {.name = "app",
+          .servers = {{.address = "a:1",
+                       .left_alone_by = left_alone_by,
+                       .in_use = in_use,
+                       .idle = 1,
+                       .failures = 2}}};
+}
+
+double shown(const metrics::Registry& registry, const metrics::Metric& metric) {
+  const metrics::FamilyReading family = registry.read(metric);
+  double sum = 0;
+  for (const metrics::SeriesReading& series : family.series) sum += series.value;
+  return sum;
+}
+
+TEST(WorkerReport, AddsUp) {
+  const std::vector<WorkerReport> reports{
+      {.connections = 1, .in_flight = 2, .held = 3, .blocks = 4, .upstreams = {app(1, 5)}},
+      {.connections = 10, .in_flight = 20, .held = 30, .blocks = 40, .upstreams = {app(0, 50)}}};
+  const WorkerReport total = total_of(reports);
+  EXPECT_EQ(total.connections, 11U);
+  EXPECT_EQ(total.in_flight, 22U);
+  EXPECT_EQ(total.held, 33U);
+  EXPECT_EQ(total.blocks, 44U);
+  ASSERT_EQ(total.upstreams.size(), 1U);
+  const admin::ServerStatus& server = total.upstreams[0].servers.at(0);
+  EXPECT_EQ(server.in_use, 55U);
+  EXPECT_EQ(server.failures, 4U);
+  EXPECT_TRUE(admin::is_healthy(server, 2)) << "one worker still trusts it";
+}
+
+// In the middle of a reload one worker has the new upstreams and one the old.
+TEST(WorkerReport, AddsUpWhatIsNotTheSame) {
+  std::vector<WorkerReport> reports{{.upstreams = {app(0, 1)}}, {.upstreams = {app(0, 2)}}};
+  reports[1].upstreams[0].servers[0].address = "b:1";
+  reports[1].upstreams.push_back({.name = "new", .servers = {}});
+  const WorkerReport total = total_of(reports);
+  ASSERT_EQ(total.upstreams.size(), 2U);
+  EXPECT_EQ(total.upstreams[0].servers.size(), 2U);
+}
+
+TEST(Gathering, WaitsForEverybody) {
+  Gathering gathering{2};
+  std::jthread other{[&] { gathering.answer(1, {.connections = 7}); }};
+  gathering.answer(0, {.connections = 5});
+  const auto answers = gathering.wait(1h);
+  EXPECT_EQ(answers.at(0)->connections, 5U);
+  EXPECT_EQ(answers.at(1)->connections, 7U);
+}
+
+TEST(Gathering, DoesNotWaitForTheDead) {
+  Gathering gathering{2};
+  gathering.answer(1, {.connections = 7});
+  const auto answers = gathering.wait(1ms);
+  EXPECT_FALSE(answers.at(0));
+  EXPECT_TRUE(answers.at(1));
+}
+
+TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
+  metrics::Registry registry{2};
+  Gauges gauges{registry, 1};
+  gauges.show({.connections = 5, .log_written = 10, .upstreams = {app(0, 3)}},
+              {.counters = {.evicted = 2}, .slots_used = 9}, 1);
+  EXPECT_EQ(shown(registry, frontend::kConnections), 5);
+  EXPECT_EQ(shown(registry, frontend::kLogLines), 10);
+  EXPECT_EQ(shown(registry, frontend::kKeys), 9);
+  EXPECT_EQ(shown(registry, frontend::kUpstreamConnections), 4) << "those that are idle included";
+  EXPECT_EQ(shown(registry, frontend::kUpstreamHealthy), 1);
+  gauges.show({.connections = 2, .log_written = 12, .upstreams = {app(1, 3)}},
+              {.counters = {.evicted = 3}, .slots_used = 8}, 1);
+  EXPECT_EQ(shown(registry, frontend::kConnections), 2);
+  EXPECT_EQ(shown(registry, frontend::kLogLines), 12);
+  EXPECT_EQ(shown(registry, frontend::kEvictions), 3);
+  EXPECT_EQ(shown(registry, frontend::kUpstreamHealthy), 0);
+  // An upstream that is gone has nothing left to show.
+  gauges.show({}, {}, 1);
+  EXPECT_EQ(shown(registry, frontend::kUpstreamConnections), 0);
+  EXPECT_EQ(shown(registry, frontend::kLogLines), 12) << "counters never go back";
+}
+
+}  // namespace
+}  // namespace sluice::app

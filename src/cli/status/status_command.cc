@@ -1,0 +1,43 @@
+#include "cli/status/status.h"
+
+#include "cli/command.h"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace sluice::cli {
+namespace {
+
+constexpr const char* kFooter =
+    R"(Asks the admin listener of a running server: what it does, what it decided, how its
+upstreams are. The configuration has to have one, as in listen: {admin: 127.0.0.1:9090}.
+
+Examples:
+  sluice status
+  sluice status --watch 1s
+  sluice status --server http://10.0.0.7:9090 --token-file admin.token
+  sluice status --server unix:/run/sluice/admin.sock --json
+
+Exit status: 0 it serves, 1 it is starting or draining, 2 an option is wrong, 3 it cannot be
+asked.)";
+
+}  // namespace
+
+void add_status(CLI::App& program, Action& action) {
+  auto options = std::make_shared<StatusOptions>();
+  CLI::App* command = program.add_subcommand("status", "Show a running server");
+  command
+      ->add_option("-s,--server", options->server,
+                   "Its admin listener (default http://127.0.0.1:9090)")
+      ->type_name("URL");
+  command->add_option("--token-file", options->token_file, "The file with the token it wants")
+      ->type_name("FILE");
+  command->add_flag("--json", options->json, "What the server says, as it says it");
+  command->add_option("-w,--watch", options->watch, "Again and again, so often: 1s")
+      ->type_name("TIME");
+  command->footer(kFooter);
+  command->callback([options, &action] { action = [options] { return status(*options); }; });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,54 @@
+#include "frontend/admin/guard.h"
+
+#include "net/http/host.h"
+#include <sluice/address.h>
+
+namespace sluice::admin {
+namespace {
+
+constexpr std::string_view kScheme = "bearer ";
+
+std::string_view without_port(std::string_view host) noexcept {
+  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
+  return host.substr(0, host.find(':'));
+}
+
+// "http://127.0.0.1:9090". What has no scheme has no host either, as the "null" of sandboxes.
+std::string_view host_of_origin(std::string_view origin) noexcept {
+  constexpr std::string_view kEnd = "://";
+  const std::size_t end = origin.find(kEnd);
+  return end == std::string_view::npos ? std::string_view{} : origin.substr(end + kEnd.size());
+}
+
+}  // namespace
+
+bool names_no_domain(std::string_view host) noexcept {
+  if (!net::is_host(host)) return false;
+  std::string_view name = without_port(host);
+  if (name.starts_with('[')) name = name.substr(1, name.size() - 2);
+  return equals_ignoring_case(name, "localhost") || IpAddress::parse(name).has_value();
+}
+
+bool Guard::has_token(const Request& request) const noexcept {
+  const std::string_view value = request.header("authorization").value_or("");
+  if (!equals_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return false;
+  return identity::equal_in_constant_time(identity::sha256(value.substr(kScheme.size())), *token_);
+}
+
+std::optional<Reply> Guard::refuse(const Request& request) const {
+  if (token_) {
+    if (has_token(request)) return std::nullopt;
+    return problem(401, "Present the token of the configuration: Authorization: Bearer TOKEN.");
+  }
+  if (!request.is_local && !names_no_domain(request.host)) {
+    return problem(403,
+                   "Without a token, ask by address or localhost: another name may be a trick.");
+  }
+  const std::optional<std::string_view> origin = request.header("origin");
+  if (origin && !names_no_domain(host_of_origin(*origin))) {
+    return problem(403, "Without a token, pages from elsewhere may not ask.");
+  }
+  return std::nullopt;
+}
+
+}  // namespace sluice::admin

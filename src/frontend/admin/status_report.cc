@@ -1,0 +1,82 @@
+#include "frontend/admin/status_report.h"
+
+#include "base/rfc3339.h"
+#include "base/text.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string_view>
+
+namespace sluice::admin {
+namespace {
+
+// Nobody wants to read the nanoseconds of a start.
+std::string instant(WallTime time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time.time_since_epoch());
+  return json_string(format_rfc3339(WallTime{seconds}));
+}
+
+// [a,b,c] of whatever `write` makes of each.
+template <class List, class Write>
+std::string array(const List& list, Write&& write) {
+  std::string text = "[";
+  for (const auto& one : list) text += (text.size() > 1 ? "," : "") + write(one);
+  return text + "]";
+}
+
+std::string counts(const NamedCounts& counts) {
+  std::string text = "{";
+  for (const auto& [name, count] : counts) {
+    text += fmt::format("{}{}:{}", text.size() > 1 ? "," : "", json_string(name), count);
+  }
+  return text + "}";
+}
+
+std::string listener(const ListenerStatus& one) {
+  return fmt::format(R"({{"name":{},"endpoint":{}}})", json_string(one.name),
+                     json_string(one.endpoint));
+}
+
+std::string reload(const std::optional<ReloadStatus>& last) {
+  if (!last) return "null";
+  return fmt::format(R"({{"at":{},"result":"{}"}})", instant(last->at),
+                     last->succeeded ? "success" : "error");
+}
+
+std::string upstream(const UpstreamStatus& group, std::size_t workers) {
+  const auto server = [workers](const ServerStatus& one) {
+    return fmt::format(R"({{"address":{},"healthy":{},"in_use":{},"idle":{},"failures":{}}})",
+                       json_string(one.address), is_healthy(one, workers), one.in_use, one.idle,
+                       one.failures);
+  };
+  return fmt::format(R"({{"name":{},"servers":{}}})", json_string(group.name),
+                     array(group.servers, server));
+}
+
+std::string configuration(const StatusReport& report) {
+  return fmt::format(R"({{"file":{},"read_at":{},"rules":{},"last_reload":{}}})",
+                     report.file.empty() ? "null" : json_string(report.file),
+                     instant(report.read_at), report.rules, reload(report.last_reload));
+}
+
+}  // namespace
+
+std::string status_json(const StatusReport& report) {
+  const auto group = [&](const UpstreamStatus& one) { return upstream(one, report.workers); };
+  const auto uptime_s = std::chrono::duration_cast<std::chrono::seconds>(report.uptime).count();
+  return fmt::format(
+      R"({{"version":{},"state":{},"started_at":{},"uptime_seconds":{},"workers":{},)"
+      R"("configuration":{},"listeners":{},)"
+      R"("connections":{},"requests_in_flight":{},"requests_held":{},)"
+      R"("requests":{},"decisions":{},"refusals":{},"upstreams":{},)"
+      R"("keys":{{"used":{},"capacity":{},"evictions":{}}},"blocks":{}}})"
+      "\n",
+      json_string(report.version), json_string(report.state), instant(report.started_at), uptime_s,
+      report.workers, configuration(report), array(report.listeners, listener), report.connections,
+      report.requests_in_flight, report.requests_held, counts(report.requests),
+      counts(report.decisions), counts(report.refusals), array(report.upstreams, group),
+      report.keys, report.keys_max, report.evictions, report.blocks);
+}
+
+}  // namespace sluice::admin

@@ -1,0 +1,76 @@
+// A server at one moment, for people and programs. Plain data.
+#pragma once
+
+#include <sluice/time.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice::admin {
+
+// In the order in which they are to be shown.
+using NamedCounts = std::vector<std::pair<std::string, std::uint64_t>>;
+
+struct ListenerStatus {
+  std::string name;      // as in the configuration
+  std::string endpoint;  // with the real port
+};
+
+struct ReloadStatus {
+  WallTime at;
+  bool succeeded = true;
+};
+
+struct ServerStatus {
+  std::string address;
+  std::size_t left_alone_by = 0;  // so many workers; each has its own experience
+  std::uint64_t in_use = 0;       // connections with a request under way
+  std::uint64_t idle = 0;
+  std::uint64_t failures = 0;  // since the configuration in force was read
+};
+
+struct UpstreamStatus {
+  std::string name;
+  std::vector<ServerStatus> servers;
+};
+
+struct StatusReport {
+  std::string version;
+  std::string state;  // starting, serving, draining
+  WallTime started_at;
+  Nanos uptime{0};
+  std::size_t workers = 0;
+
+  std::string file;  // empty: the demonstration
+  WallTime read_at;
+  std::size_t rules = 0;
+  std::optional<ReloadStatus> last_reload;
+
+  std::vector<ListenerStatus> listeners;
+  std::uint64_t connections = 0;
+  std::uint64_t requests_in_flight = 0;
+  std::uint64_t requests_held = 0;
+  NamedCounts requests;   // by class of the status
+  NamedCounts decisions;  // by word, of all rules together
+  NamedCounts refusals;   // by reason
+  std::vector<UpstreamStatus> upstreams;
+
+  std::uint64_t keys = 0;
+  std::uint64_t keys_max = 0;
+  std::uint64_t evictions = 0;
+  std::uint64_t blocks = 0;  // in force
+};
+
+// Whether any worker passes requests on to it.
+[[nodiscard]] constexpr bool is_healthy(const ServerStatus& server, std::size_t workers) noexcept {
+  return server.left_alone_by < workers;
+}
+
+// One object; fields are added, never renamed.
+[[nodiscard]] std::string status_json(const StatusReport& report);
+
+}  // namespace sluice::admin

@@ -1,0 +1,50 @@
+"""sluice status, against the real gateway and against those who are none."""
+
+import json
+import socket
+import unittest
+
+from admin_support import AdminTest, Watcher
+from gateway_support import wait_until
+from support import sluice
+
+
+class Status(AdminTest):
+    def test_status_is_readable(self):
+        app = self.upstream()
+        front = self.admin(app, rules="[{name: one, per: ip, limit: 1/1h}]")
+        self.assertEqual([front.get().status for _ in range(2)], [200, 429])
+        done = sluice("status", "--server", self.url(front))
+        self.assertEqual((done.code, done.err), (0, ""))
+        self.assertRegex(done.out, r"^serving  sluice \d+\.\d+\.\d+, up \d+\w+ since 20")
+        self.assertRegex(done.out, r"\nrequests +2xx 1, 4xx 1\n")
+        self.assertRegex(done.out, r"\nrefusals +limited 1\n")
+        self.assertRegex(done.out, rf"\napp +{app.address} +healthy +0 +1 +0\n")
+        self.assertNotIn("\x1b", done.out)
+        answer = self.ok("status", "--server", self.url(front), "--json")
+        self.assertEqual(json.loads(answer.out)["refusals"], {"limited": 1})
+
+    def test_it_says_what_to_do_when_nobody_answers(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            nobody = "http://127.0.0.1:%d" % taken.getsockname()[1]
+        self.refuses(3, rf"{nobody}: .*refused; does it run", "status", "--server", nobody)
+        self.refuses(2, "not reached by http", "status", "--server", "https://a.example")
+        self.refuses(2, "--watch 1s", "status", "--watch", "often")
+        self.refuses(3, "none.token", "status", "--token-file", "none.token")
+        app = self.upstream()
+        self.refuses(3, "no status of a server", "status", "--server", f"http://{app.address}")
+        front = self.gateway(app, rules="[{name: once, per: ip, limit: 1/1h}]")
+        front.get()
+        url = f"http://127.0.0.1:{front.port}"
+        self.refuses(3, "answers with 429", "status", "--server", url)
+
+    def test_watch_goes_on(self):
+        front = self.admin(self.upstream())
+        watcher = Watcher(self.url(front))
+        self.addCleanup(watcher.stop)
+        wait_until(lambda: watcher.lines >= 3, "it was shown three times")
+        self.assertEqual(self.status(front)["state"], "serving")
+
+
+if __name__ == "__main__":
+    unittest.main()
