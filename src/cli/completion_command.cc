@@ -32,7 +32,8 @@ std::vector<Values> known_values() {
   }
   return {{"-a|--algorithm", algorithms},
           {"--refill", "continuous interval"},
-          {"--align", "epoch calendar first_request"}};
+          {"--align", "epoch calendar first_request"},
+          {"--spread", "even zipf"}};
 }
 
 // Words that may follow a command; empty where anything may, as the name of a file.

@@ -27,6 +27,7 @@ constexpr const char* kExamples = R"(Examples:
   sluice replay trace.csv --limit 100/1s
   sluice replay trace.csv --limit 100/1s --compare --svg comparison.svg
   sluice load --limit 20/1s --virtual
+  sluice load http://127.0.0.1:8080/ --rate 500/s --duration 30s
   sluice keys new --name acme --tier paid --file keys.yaml
 
 Exit status: 0 success, 2 the command line is wrong, 3 the input or the system is; 1 is for commands

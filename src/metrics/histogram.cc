@@ -29,6 +29,12 @@ void Histogram::record(Nanos value) noexcept {
   max_ = std::max(max_, shown);
 }
 
+void Histogram::add(const Histogram& other) noexcept {
+  for (std::size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
+  count_ += other.count_;
+  max_ = std::max(max_, other.max_);
+}
+
 Nanos Histogram::percentile(double share) const noexcept {
   if (count_ == 0) return Nanos{0};
   const auto rank = static_cast<std::uint64_t>(

@@ -15,6 +15,8 @@ namespace sluice {
 class Histogram {
  public:
   void record(Nanos value) noexcept;
+  // All that the other one has recorded.
+  void add(const Histogram& other) noexcept;
 
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] Nanos max() const noexcept { return max_; }

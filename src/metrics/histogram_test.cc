@@ -33,6 +33,23 @@ RC_GTEST_PROP(Histogram, PercentilesAreNeverTooLowAndAtMostOneInSixtyFourTooHigh
   RC_ASSERT(histogram.percentile(1.0) == histogram.max());
 }
 
+// Two threads that counted apart say the same as one that counted everything.
+TEST(Histogram, TakesOverWhatAnotherHasRecorded) {
+  Histogram one;
+  Histogram other;
+  Histogram both;
+  for (int i = 0; i < 1000; ++i) {
+    (i % 3 == 0 ? one : other).record(Nanos{i * i});
+    both.record(Nanos{i * i});
+  }
+  one.add(other);
+  EXPECT_EQ(one.count(), both.count());
+  EXPECT_EQ(one.max(), both.max());
+  for (const double share : {0.1, 0.5, 0.99}) {
+    EXPECT_EQ(one.percentile(share), both.percentile(share));
+  }
+}
+
 TEST(Histogram, IsEmptyAtFirst) {
   const Histogram histogram;
   EXPECT_EQ(histogram.count(), 0U);

@@ -1,8 +1,8 @@
 #include "cli/load/generator.h"
 
 #include "base/random.h"
+#include "cli/load/schedule.h"
 #include <sluice/core/cell.h>
-#include <sluice/int128.h>
 
 #include <algorithm>
 #include <queue>
@@ -31,10 +31,8 @@ struct Event {
 
 using Agenda = std::priority_queue<Event, std::vector<Event>, std::greater<>>;
 
-// Start of the n-th request after the beginning, exactly n / rate seconds, rounded down.
 Nanos start_of(const Traffic& traffic, std::uint64_t n) noexcept {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
-  return Nanos{static_cast<std::int64_t>(Uint128{n} * kSecond / traffic.per_second)};
+  return Schedule{.amount = traffic.per_second}.start_of(n);
 }
 
 }  // namespace

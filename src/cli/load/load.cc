@@ -3,15 +3,21 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "cli/load/generator.h"
+#include "cli/load/http/http_load.h"
+#include "cli/load/interrupt.h"
+#include "cli/load/option_text.h"
+#include "cli/load/schedule.h"
 #include "cli/load/timeline.h"
 #include "cli/terminal.h"
 #include <sluice/core/limit_text.h>
 
 #include <fmt/format.h>
 
-#include <csignal>
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,44 +26,15 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::string_view kCommand = "load";
-constexpr std::uint64_t kRateMax = 10'000'000;
 constexpr std::uint64_t kRequestsMax = 1'000'000'000;
 constexpr std::uint64_t kKeysMax = 10'000'000;
 // Virtual time is free, attempts are not: a second's worth of them without one success.
 constexpr std::uint64_t kInVainMax = 10'000'000;
 
-volatile std::sig_atomic_t interrupt_requested = 0;
-
-// The first Ctrl-C ends the run and shows what was measured; the second ends the program.
-void on_interrupt(int /*signal*/) {
-  interrupt_requested = 1;
-  std::signal(SIGINT, SIG_DFL);
-}
-
 struct Plan {
   std::vector<Traffic> batches;
   bool retries = true;
 };
-
-Parsed<std::uint64_t> parse_count(std::string_view option, std::string_view text,
-                                  std::uint64_t most) {
-  const auto number = parse_number(text);
-  if (!number || *number < 1 || *number > most) {
-    return mistake(
-        fmt::format("{}: {} is not a whole number from 1 to {}", option, quoted(text), most));
-  }
-  return *number;
-}
-
-Parsed<Nanos> parse_time_option(std::string_view option, std::string_view text) {
-  Parsed<Nanos> time = parse_duration(text);
-  if (!time)
-    return mistake(fmt::format("{}: {}", option, time.error().message), time.error().remedy);
-  if (*time <= Nanos{0}) {
-    return mistake(fmt::format("{}: must be more than 0", option), "use at least 1ns");
-  }
-  return time;
-}
 
 Parsed<Traffic> parse_batch(std::string_view text) {
   const std::size_t at = text.find('@');
@@ -215,7 +192,7 @@ std::vector<LoadResult> run_all(
     Progress progress{fmt::format("{}@{}", batch.requests, batch.per_second)};
     const auto watch = [&](double share) {
       progress.show(share);
-      return interrupt_requested == 0;
+      return !was_interrupted();
     };
     results.push_back(generator.run(batch, watch));
     progress.clear();
@@ -230,9 +207,30 @@ ExitCode fail(const Diagnostic& mistake) {
   return ExitCode::usage;
 }
 
-}  // namespace
+// The first option that makes sense for a server alone.
+std::optional<std::string_view> first_of_url(const HttpLoadOptions& options) {
+  const std::array<std::pair<bool, std::string_view>, 15> given{{
+      {options.connections.has_value(), "--connections"},
+      {options.threads.has_value(), "--threads"},
+      {options.timeout.has_value(), "--timeout"},
+      {options.clients.has_value(), "--clients"},
+      {options.spread.has_value(), "--spread"},
+      {options.keys_file.has_value(), "--keys-file"},
+      {options.method.has_value(), "--method"},
+      {!options.headers.empty(), "--header"},
+      {options.body.has_value(), "--body"},
+      {options.body_size.has_value(), "--body-size"},
+      {options.ca.has_value(), "--ca"},
+      {options.expect.has_value(), "--expect"},
+      {options.svg.has_value(), "--svg"},
+      {options.insecure, "--insecure"},
+      {options.closed, "--closed"},
+  }};
+  const auto* const first = std::ranges::find_if(given, [](const auto& one) { return one.first; });
+  return first != given.end() ? std::optional{first->second} : std::nullopt;
+}
 
-ExitCode load(const LoadOptions& options) {
+ExitCode load_in_process(const LoadOptions& options) {
   const Parsed<Limit> limit = parse_limit_options(options.limit);
   if (!limit) return fail(limit.error());
   const Parsed<core::CompiledLimit> compiled = compile_limit(*limit);
@@ -240,7 +238,7 @@ ExitCode load(const LoadOptions& options) {
   const Parsed<Plan> plan = make_plan(options, *limit);
   if (!plan) return fail(plan.error());
 
-  std::signal(SIGINT, on_interrupt);
+  catch_interrupts();
   std::unique_ptr<Timeline> time;
   if (options.virtual_time) {
     time = std::make_unique<VirtualTimeline>();
@@ -263,6 +261,17 @@ ExitCode load(const LoadOptions& options) {
                                    kInVainMax));
   }
   return out.finish(kCommand, results.back().gave_up ? ExitCode::failure : ExitCode::ok);
+}
+
+}  // namespace
+
+ExitCode load(const LoadOptions& options) {
+  if (options.url) return load_http(options);
+  if (const auto option = first_of_url(options.http)) {
+    return fail({fmt::format("{} is for runs against a server", *option),
+                 "add its URL, as in sluice load http://127.0.0.1:8080/"});
+  }
+  return load_in_process(options);
 }
 
 }  // namespace sluice::cli

@@ -6,10 +6,32 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace sluice::cli {
 
+// Of runs against a URL.
+struct HttpLoadOptions {
+  std::optional<std::string> connections;
+  std::optional<std::string> threads;
+  std::optional<std::string> timeout;
+  std::optional<std::string> clients;
+  std::optional<std::string> spread;
+  std::optional<std::string> keys_file;
+  std::optional<std::string> method;
+  std::vector<std::string> headers;
+  std::optional<std::string> body;
+  std::optional<std::string> body_size;
+  std::optional<std::string> ca;
+  std::optional<std::string> expect;
+  std::optional<std::string> svg;
+  bool insecure = false;
+  bool closed = false;
+};
+
 struct LoadOptions {
+  std::optional<std::string> url;  // nothing: a limiter in this process
+  HttpLoadOptions http;
   LimitOptions limit;
   // Retry-until-allowed harness: batches of T requests started at R per second, as T@R,T@R,...
   std::optional<std::string> batches;

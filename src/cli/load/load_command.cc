@@ -9,7 +9,14 @@
 namespace sluice::cli {
 namespace {
 
-constexpr const char* kFooter = R"(Two kinds of traffic against a limiter in this process:
+constexpr const char* kFooter =
+    R"(With a URL it drives a server: requests start at a constant rate whatever the
+answers are (open loop), so a slow server cannot slow the traffic down, and latencies count from the
+scheduled start. Reported are admitted (2xx, 3xx) and refused (429) per second beside the limits
+that the server states or --expect gives. {n} in the path or a header stands for the number of the
+client, from 1; {key} for its line of --keys-file.
+
+Without a URL, two kinds of traffic against a limiter in this process:
 
   batches       T requests started at R per second, each trying again until it is allowed; prints
                 how long a batch took and the rate it achieved: the lower of offered rate and limit,
@@ -17,13 +24,56 @@ constexpr const char* kFooter = R"(Two kinds of traffic against a limiter in thi
                 10@1,20@2,50@5,100@10,200@20,250@25,500@50,1000@100
   --rate        requests at a constant rate, each trying once
 
-Requests start on schedule whatever the answers are, and waits count from the scheduled start.
+Exit status: 0; 1 if more was admitted than --expect allows, or nothing was answered; 2 the command
+line is wrong; 3 the server cannot be reached.
 
 Examples:
+  sluice load http://127.0.0.1:8080/ --rate 500/s --duration 30s
+  sluice load http://127.0.0.1:8080/ --clients 20 --header 'x-api-key: demo-{n}' --expect 100/1s
+  sluice load https://api.example.com/v1/users --keys-file keys.txt --header 'x-api-key: {key}'
+  sluice load http://127.0.0.1:8080/ --rate 5000/s --clients 1000 --spread zipf \
+      --header 'x-api-key: {n}' --svg load.svg
   sluice load --limit 20/1s --virtual
-  sluice load --limit 20/1s --algorithm leaky_bucket --queue 5s --batches 200@50
   sluice load --limit 100/1s --rate 250 --duration 10s --keys 3
   sluice load --limit 20 --algorithm concurrency --hold 100ms --rate 500 --virtual --json)";
+
+void add_http_options(CLI::App& command, HttpLoadOptions& options) {
+  const auto add = [&](const char* group, const char* name, auto& value, const char* type,
+                       const char* help) {
+    command.add_option(name, value, help)->type_name(type)->group(group);
+  };
+  const char* const server = "Server";
+  add(server, "--connections", options.connections, "N", "Connections to open (default 64)");
+  add(server, "--threads", options.threads, "N", "Threads that share them (default 1)");
+  add(server, "--timeout", options.timeout, "TIME",
+      "How long to wait for an answer, and for a free connection (default 5s)");
+  command.add_flag("--closed", options.closed, "As fast as answers come, instead of a rate")
+      ->group(server);
+  add(server, "--ca", options.ca, "FILE", "https: authorities to believe instead of the system's");
+  command.add_flag("--insecure", options.insecure, "https: believe anybody")->group(server);
+
+  const char* const requests = "Requests";
+  add(requests, "--clients", options.clients, "N", "Identities to send as (default 1)");
+  add(requests, "--spread", options.spread, "HOW",
+      "even: each in turn (default); zipf: client k in proportion to 1/k");
+  add(requests, "--keys-file", options.keys_file, "FILE", "A key for each client, one a line");
+  // One at a time: the word behind it may be the URL.
+  command
+      .add_option("-H,--header", options.headers,
+                  "A header, as in 'x-api-key: demo-{n}'; may be given several times")
+      ->allow_extra_args(false)
+      ->type_name("LINE")
+      ->group(requests);
+  add(requests, "--method", options.method, "NAME", "Default GET; POST with a body");
+  add(requests, "--body", options.body, "TEXT", "What to send with each request");
+  add(requests, "--body-size", options.body_size, "BYTES", "So many bytes instead");
+
+  const char* const results = "Results";
+  add(results, "--expect", options.expect, "RATE",
+      "The limit of each client, as in 100/1s; with --burst and --algorithm it is held more "
+      "exactly");
+  add(results, "--svg", options.svg, "FILE", "Draw rates and latencies over time");
+}
 
 }  // namespace
 
@@ -31,6 +81,9 @@ void add_load(CLI::App& program, Action& action) {
   auto options = std::make_shared<LoadOptions>();
   CLI::App* command =
       program.add_subcommand("load", "Generate traffic and measure what a limit admits");
+  command->add_option("url", options->url, "A server to drive: http://HOST:PORT/PATH")
+      ->type_name("URL");
+  add_http_options(*command, options->http);
   add_limit_options(*command, options->limit);
   const char* const group = "Traffic";
   command
@@ -45,7 +98,8 @@ void add_load(CLI::App& program, Action& action) {
       ->group(group);
   command
       ->add_option("--rate", options->rate,
-                   "Constant rate, in requests per second, instead of batches")
+                   "Constant rate, in requests per second, instead of batches (default 2000/s for "
+                   "a URL)")
       ->type_name("R")
       ->group(group);
   command->add_option("--duration", options->duration, "How long to keep that rate (default 10s)")
@@ -66,7 +120,7 @@ void add_load(CLI::App& program, Action& action) {
       ->add_flag("--virtual", options->virtual_time,
                  "Virtual time: no waiting, the same result every time")
       ->group(group);
-  command->add_flag("--json", options->json, "One JSON object per batch");
+  command->add_flag("--json", options->json, "One JSON object per batch, or for the run");
   command->footer(kFooter);
   command->callback([options, &action] { action = [options] { return load(*options); }; });
 }

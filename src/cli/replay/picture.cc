@@ -2,6 +2,7 @@
 
 #include "base/duration.h"
 #include "base/rfc3339.h"
+#include "cli/svg.h"
 #include <sluice/core/limit_text.h>
 
 #include <fmt/format.h>
@@ -46,20 +47,6 @@ constexpr std::string_view kStyle = R"(<style>
   }
 </style>
 )";
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&': safe += "&amp;"; break;
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '"': safe += "&quot;"; break;
-      default: safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return safe;
-}
 
 // Where instants lie on the horizontal axis.
 class TimeScale {
@@ -193,7 +180,7 @@ std::string ticks(const Comparison& comparison, const Lane& lane, const TimeScal
 std::string text(int x, int y, std::string_view css, std::string_view content,
                  std::string_view anchor = "start") {
   return fmt::format("<text x=\"{}\" y=\"{}\" class=\"{}\" text-anchor=\"{}\">{}</text>\n", x, y,
-                     css, anchor, escaped(content));
+                     css, anchor, xml_escaped(content));
 }
 
 // The key with the most requests; lanes draw the curve of this one.
@@ -374,8 +361,9 @@ std::string picture_svg(const Comparison& comparison, const Limit& limit) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" width=\"{}\" height=\"{}\" "
       "role=\"img\">\n",
       kWidth, height, kWidth, height);
-  svg += fmt::format("<title>{}</title>\n", escaped(fmt::format("Requests admitted over time at {}",
-                                                                core::rate_text(limit))));
+  svg += fmt::format(
+      "<title>{}</title>\n",
+      xml_escaped(fmt::format("Requests admitted over time at {}", core::rate_text(limit))));
   svg += kStyle;
   svg += fmt::format("<rect class=\"page\" width=\"{}\" height=\"{}\"/>\n", kWidth, height);
   svg += text(kMargin, 32, "ink title", fmt::format("Limit {}", core::rate_text(limit)));

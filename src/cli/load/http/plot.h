@@ -1,0 +1,19 @@
+// A run over time, as a picture: what was offered, admitted and refused, and how long it took.
+#pragma once
+
+#include "cli/load/http/conduct.h"
+#include "cli/load/http/plan.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sluice::cli {
+
+// A complete SVG document on a white card, readable on any background.
+[[nodiscard]] std::string plot_svg(const HttpPlan& plan, const HttpRun& run);
+
+// Round values from 0 up to or above `top`, about five of them, at least two. For axes.
+[[nodiscard]] std::vector<double> axis_ticks(double top);
+
+}  // namespace sluice::cli
