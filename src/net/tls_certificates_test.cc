@@ -157,6 +157,12 @@ TEST_F(TlsCertificates, AsksClientsForCertificates) {
   ASSERT_TRUE(none.stands());
   EXPECT_EQ(none.server.stream.tls()->peer_subject(), "");
   EXPECT_THAT((Connection{asking, client(unknown)}.server_failure()), HasSubstr("refused"));
+  TlsClientOptions unnamed = client_options();
+  unnamed.certificate = files(authority_.issue(
+      "unnamed", {.names = {"IP:127.0.0.1", "URI:spiffe://acme/billing", "DNS:billing"}}));
+  Connection service{asking, client(unnamed)};
+  ASSERT_TRUE(service.stands()) << service.server_failure();
+  EXPECT_EQ(service.server.stream.tls()->peer_subject(), "spiffe://acme/billing");
 
   options.client_certificates = ClientCertificates::require;
   const ServerPtr demanding = server(options);

@@ -45,7 +45,9 @@ class TlsSession {
   [[nodiscard]] std::string_view version() const noexcept;      // TLSv1.3
   [[nodiscard]] std::string_view server_name() const noexcept;  // what the client asked for
   [[nodiscard]] bool is_resumed() const noexcept;
-  // The subject of the certificate that the peer gave, as RFC 2253 writes it; empty without one.
+  // The subject of the certificate that the peer gave, as RFC 2253 writes it, or, where it has none,
+  // its first alternative name (URI or DNS). Empty without a certificate, and for one that nobody
+  // verified.
   [[nodiscard]] std::string peer_subject() const;
 
  private:
