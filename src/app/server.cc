@@ -1,9 +1,9 @@
 #include "app/server.h"
 
+#include "app/listeners.h"
 #include "base/read_file.h"
 #include "frontend/access_log.h"
 #include "frontend/gateway/gateway.h"
-#include "net/acceptor.h"
 #include "net/inherited.h"
 #include "rules/source/file_watch.h"
 
@@ -31,17 +31,6 @@ void report(Diagnostic& diagnostic, config::Diagnostics& diagnostics) {
   mistake.message = std::move(diagnostic.message);
   mistake.remedy = std::move(diagnostic.remedy);
   diagnostics.add(std::move(mistake));
-}
-
-// Of several sockets that share a port. They would share it with another process, too; so it has to
-// be free for one that does not share.
-Parsed<net::Listener> listen_first(net::Endpoint endpoint) {
-  {
-    auto alone = net::listen_on(endpoint);
-    if (!alone) return alone;
-    endpoint = alone->endpoint();
-  }
-  return net::listen_on(endpoint, {.reuse_port = true});
 }
 
 // Writes lines of the access log when there are some, once per turn of the loop.
@@ -105,11 +94,9 @@ class Server::Worker {
 
   [[nodiscard]] bool can_log() const noexcept { return observer_.works(); }
 
-  [[nodiscard]] Result<void> listen(net::Listener listener) {
-    listeners_.push_back(std::make_unique<net::Listener>(std::move(listener)));
-    acceptors_.push_back(std::make_unique<net::Acceptor>(
-        net::Callback<net::Accepted>::to<&gateway::Gateway::accept>(gateway_)));
-    return acceptors_.back()->start(*loop_, listeners_.back()->descriptor());
+  [[nodiscard]] Result<void> listen(OpenListener open) {
+    doors_.push_back(std::make_unique<Door>(std::move(open), gateway_));
+    return doors_.back()->watch(*loop_);
   }
 
   void start() {
@@ -127,9 +114,8 @@ class Server::Worker {
   }
   void drain() {
     loop_->post([this] {
-      for (const auto& acceptor : acceptors_) acceptor->finish();
-      listeners_.clear();
-      acceptors_.clear();
+      for (const auto& door : doors_) door->shut();
+      doors_.clear();
       gateway_.drain();
       connections_.store(gateway_.connections(), std::memory_order_relaxed);
       is_draining_.store(true, std::memory_order_release);
@@ -152,8 +138,7 @@ class Server::Worker {
   RoomWorker room_;
   Logging observer_;
   gateway::Gateway gateway_;
-  std::vector<std::unique_ptr<net::Listener>> listeners_;
-  std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
+  std::vector<std::unique_ptr<Door>> doors_;
   std::atomic<std::size_t> connections_{0};
   std::atomic<bool> is_draining_{false};
   std::jthread thread_;  // last: it uses all the others
@@ -221,7 +206,15 @@ bool Server::open_workers(const ServeConfig& serve, config::Diagnostics& diagnos
   const unsigned count =
       serve.workers > 0 ? serve.workers : std::max(1U, std::thread::hardware_concurrency());
   listening_ = serve.listen.gateway;
-  std::vector<net::Endpoint> endpoints = listening_;
+  auto opened = open_listeners(listening_, *std::move(inherited), count);
+  if (!opened) {
+    report(opened.error(), diagnostics);
+    return false;
+  }
+  endpoints_ = std::move(opened->endpoints);
+  for (const std::string& unused : opened->unused) {
+    options_.say("the inherited socket " + unused + " is not used: no listener is there");
+  }
   for (unsigned i = 0; i < count; ++i) {
     auto loop = net::EventLoop::create(clock_);
     if (!loop) {
@@ -236,24 +229,12 @@ bool Server::open_workers(const ServeConfig& serve, config::Diagnostics& diagnos
       report(cannot, diagnostics);
       return false;
     }
-    for (net::Endpoint& endpoint : endpoints) {
-      // One that the service manager has opened serves one worker; the others open their own.
-      const bool is_path = endpoint.kind == net::Endpoint::Kind::unix_path;
-      const bool is_shared = count > 1 && !is_path;
-      auto listener = is_shared && i == 0 ? listen_first(endpoint)
-                                          : net::listen_on(endpoint, {.reuse_port = is_shared});
-      if (!listener && i > 0 && is_path) continue;
-      if (!listener) {
-        report(listener.error(), diagnostics);
-        return false;
-      }
-      endpoint = listener->endpoint();  // with the port that was free, for the other workers
-      if (i == 0) endpoints_.push_back(endpoint.text());
-      if (!worker->listen(*std::move(listener))) {
-        Diagnostic cannot{.message = fmt::format("cannot watch {}", endpoint.text()), .remedy = {}};
-        report(cannot, diagnostics);
-        return false;
-      }
+    for (OpenListener& open : opened->of_worker[i]) {
+      const std::string endpoint = open.listener.endpoint().text();
+      if (worker->listen(std::move(open))) continue;
+      Diagnostic cannot{.message = fmt::format("cannot watch {}", endpoint), .remedy = {}};
+      report(cannot, diagnostics);
+      return false;
     }
     workers_.push_back(std::move(worker));
   }

@@ -71,7 +71,7 @@ class Server {
   std::unique_ptr<EngineRoom> room_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::string> endpoints_;
-  std::vector<net::Endpoint> listening_;  // as the file said
+  std::vector<GatewayListener> listening_;  // as the file said
   net::Timer drained_;
   MonoTime drain_until_{};
   bool draining_ = false;

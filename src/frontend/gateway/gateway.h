@@ -3,6 +3,7 @@
 // One thread. Everything that it refers to outlives it.
 #pragma once
 
+#include "base/random.h"
 #include "engine/worker.h"
 #include "frontend/access_record.h"
 #include "frontend/gateway/buffer_pool.h"
@@ -65,7 +66,7 @@ class Gateway {
   // For requests from now on.
   void use(std::shared_ptr<const GatewayOptions> options);
 
-  void accept(net::Accepted accepted);
+  void accept(net::Accepted accepted, const Entrance& entrance);
 
   // No more connections. Those that are open close with their next answer, or soon if none is due.
   void drain();
@@ -82,6 +83,8 @@ class Gateway {
   [[nodiscard]] std::unique_ptr<Exchange> take_exchange();
   void give_back(std::unique_ptr<Exchange> exchange);
   void destroy(Connection& connection) noexcept;
+  // One connection more of this address; false if it has as many as it may.
+  [[nodiscard]] bool count(const IpAddress& address);
   [[nodiscard]] bool may_retry() noexcept;
 
   struct AddressHash {
@@ -108,6 +111,8 @@ class Gateway {
   bool draining_ = false;
   std::uint32_t retries_left_ = kRetriesKept * 5;  // in fifths: every request earns one
   std::uint64_t next_id_ = 0;
+  Random random_;                 // of trace ids
+  std::uint32_t generation_ = 0;  // of the options: exchanges are made to their limits
   GatewayCounts counts_;
 };
 
