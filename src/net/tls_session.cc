@@ -217,11 +217,15 @@ bool TlsSession::is_resumed() const noexcept { return SSL_session_reused(ssl_.ge
 
 std::string TlsSession::peer_subject() const {
   const X509* const certificate = SSL_get0_peer_certificate(ssl_.get());
-  const bool is_verified = (SSL_get_verify_mode(ssl_.get()) & SSL_VERIFY_PEER) != 0 &&
-                           SSL_get_verify_result(ssl_.get()) == X509_V_OK;
-  if (certificate == nullptr || !is_verified) return {};
+  if (certificate == nullptr) return {};
   std::string subject = subject_of(*certificate);
   return subject.empty() ? first_alternative_name(*certificate) : subject;
+}
+
+std::string TlsSession::verified_subject() const {
+  const bool is_verified = (SSL_get_verify_mode(ssl_.get()) & SSL_VERIFY_PEER) != 0 &&
+                           SSL_get_verify_result(ssl_.get()) == X509_V_OK;
+  return is_verified ? peer_subject() : std::string{};
 }
 
 }  // namespace sluice::net

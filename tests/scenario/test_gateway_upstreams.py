@@ -46,6 +46,31 @@ class Failures(GatewayTest):
         silent.set()
         self.assertEqual(len(app.requests), 1)  # asked once: it may have been acted upon
 
+    # Lively all the time, and yet too long.
+    def test_a_request_that_takes_too_long_in_all(self):
+        over = threading.Event()
+        self.addCleanup(over.set)
+
+        def drip(request, wire):
+            if request.target == "/head":
+                over.wait(PATIENCE)
+                return False
+            wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            while not over.wait(0.02):
+                wire.send(b"x")
+            return False
+
+        front = self.gateway(self.upstream(drip), of_upstream="total: 400ms")
+        self.assertProblem(front.get("/head"), 504)
+        with front.connect() as client:
+            begin = time.monotonic()
+            client.send(get("/body"))
+            answer = client.head()
+            self.assertEqual(answer.status, 200)
+            with self.assertRaises((EOFError, ConnectionResetError)):
+                client.body(answer)
+            self.assertLess(time.monotonic() - begin, 10)
+
     def test_an_answer_that_stops_half_way(self):
         stop = threading.Event()
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"

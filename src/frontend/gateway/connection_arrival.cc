@@ -69,7 +69,7 @@ Connection::Step Connection::shake_hands() {
   const net::IoResult result = stream_.establish();
   if (result.is_blocked()) return Step::wait;
   if (!result.is_done()) return Step::gone;
-  if (stream_.tls() != nullptr) tls_subject_ = stream_.tls()->peer_subject();
+  if (stream_.tls() != nullptr) tls_subject_ = stream_.tls()->verified_subject();
   phase_ = Phase::idle;
   arm(options().head_within);
   return Step::again;
