@@ -83,13 +83,12 @@ Parsed<std::vector<Listener>> listen_for_all(const Endpoint& endpoint, unsigned 
 // One address's sockets, dealt out to the workers.
 void deal(std::vector<Listener> sockets, bool proxy_protocol, OpenListeners& open) {
   const Endpoint endpoint = sockets.front().endpoint();
-  const std::uint16_t port = endpoint.kind == Endpoint::Kind::unix_path ? std::uint16_t{0}
-                                                                        : endpoint.port;
+  const std::uint16_t port =
+      endpoint.kind == Endpoint::Kind::unix_path ? std::uint16_t{0} : endpoint.port;
   open.endpoints.push_back(endpoint.text());
   for (std::size_t i = 0; i < sockets.size(); ++i) {
-    open.of_worker[i].push_back(
-        {.listener = std::move(sockets[i]),
-         .entrance = {.port = port, .proxy_protocol = proxy_protocol}});
+    open.of_worker[i].push_back({.listener = std::move(sockets[i]),
+                                 .entrance = {.port = port, .proxy_protocol = proxy_protocol}});
   }
 }
 
@@ -101,8 +100,8 @@ Parsed<OpenListeners> open_listeners(std::span<const GatewayListener> wanted,
   open.of_worker.resize(workers);
   for (const GatewayListener& one : wanted) {
     std::optional<Listener> match = take_matching(inherited, one.endpoint);
-    auto sockets = match ? share(*std::move(match), workers)
-                         : listen_for_all(one.endpoint, workers);
+    auto sockets =
+        match ? share(*std::move(match), workers) : listen_for_all(one.endpoint, workers);
     if (!sockets) return tl::unexpected(std::move(sockets.error()));
     deal(*std::move(sockets), one.proxy_protocol, open);
   }

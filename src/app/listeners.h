@@ -52,9 +52,7 @@ class Door {
   void shut() { open_.listener.is_inherited() ? acceptor_.stop() : acceptor_.finish(); }
 
  private:
-  void on_accepted(net::Accepted accepted) {
-    gateway_.accept(std::move(accepted), open_.entrance);
-  }
+  void on_accepted(net::Accepted accepted) { gateway_.accept(std::move(accepted), open_.entrance); }
 
   OpenListener open_;
   gateway::Gateway& gateway_;

@@ -305,9 +305,10 @@ const Section& gateway_section() {
            .examples = {"[ietf-11, x-rate-limit-epoch]"}},
           {.name = "forwarded",
            .shape = word({"x_forwarded", "forwarded", "both", "none"}),
-           .meaning = "How servers are told of the client: by `X-Forwarded-For`, `-Proto`, `-Host` "
-                      "and `-Port`, by `Forwarded` (RFC 7239), by both, or not at all. What clients "
-                      "send under these names never passes, unless they are trusted proxies.",
+           .meaning =
+               "How servers are told of the client: by `X-Forwarded-For`, `-Proto`, `-Host` "
+               "and `-Port`, by `Forwarded` (RFC 7239), by both, or not at all. What clients "
+               "send under these names never passes, unless they are trusted proxies.",
            .fallback = "x_forwarded"},
           {.name = "tracing",
            .shape = map_of(tracing_section),

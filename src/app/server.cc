@@ -1,5 +1,6 @@
 #include "app/server.h"
 
+#include "app/complaints.h"
 #include "app/listeners.h"
 #include "base/read_file.h"
 #include "frontend/access_log.h"
@@ -36,7 +37,8 @@ void report(Diagnostic& diagnostic, config::Diagnostics& diagnostics) {
 // Writes lines of the access log when there are some, once per turn of the loop.
 class Logging final : public gateway::Observer {
  public:
-  explicit Logging(const AccessLogConfig& config) : is_on_(!config.file.empty()) {
+  Logging(const AccessLogConfig& config, std::function<void(std::string)> say)
+      : is_on_(!config.file.empty()), complaints_(std::move(say)) {
     if (!is_on_) return;
     file_ = config.file == "-"
                 ? FileDescriptor{::dup(STDOUT_FILENO)}
@@ -53,6 +55,9 @@ class Logging final : public gateway::Observer {
   void ended(const frontend::AccessRecord& record, Now now) noexcept override {
     if (log_) log_->log(record, now.mono);
   }
+  void server_failed(const gateway::ServerFailure& failure, Now now) noexcept override {
+    complaints_.add(failure, now.mono);
+  }
   void flush() noexcept {
     if (!log_ || log_->empty()) return;
     // A log that cannot be written must not stop the service.
@@ -64,6 +69,7 @@ class Logging final : public gateway::Observer {
   bool is_on_;
   FileDescriptor file_;
   std::optional<frontend::AccessLog> log_;
+  Complaints complaints_;
 };
 
 }  // namespace
@@ -73,10 +79,11 @@ class Logging final : public gateway::Observer {
 class Server::Worker {
  public:
   Worker(std::unique_ptr<net::EventLoop> loop, net::Resolver& resolver, EngineRoom& room,
-         unsigned workers, const ServeConfig& serve, std::shared_ptr<const net::TlsServer> tls)
+         unsigned workers, const ServeConfig& serve, std::shared_ptr<const net::TlsServer> tls,
+         std::function<void(std::string)> say)
       : loop_(std::move(loop)),
         room_(room, workers),
-        observer_(serve.access_log),
+        observer_(serve.access_log, std::move(say)),
         gateway_(
             {.loop = *loop_, .resolver = resolver, .worker = room_.worker(), .observer = observer_},
             std::make_shared<const gateway::GatewayOptions>(serve.gateway)) {
@@ -221,7 +228,12 @@ bool Server::open_workers(const ServeConfig& serve, config::Diagnostics& diagnos
       report(loop.error(), diagnostics);
       return false;
     }
-    auto worker = std::make_unique<Worker>(*std::move(loop), *resolver_, *room_, count, serve, tls);
+    // From the worker's thread to ours.
+    auto say = [this](std::string line) {
+      loop_->post([this, line = std::move(line)] { options_.say(line); });
+    };
+    auto worker = std::make_unique<Worker>(*std::move(loop), *resolver_, *room_, count, serve, tls,
+                                           std::move(say));
     if (!worker->can_log()) {
       Diagnostic cannot{.message = fmt::format("cannot write the access log {}: {}",
                                                serve.access_log.file, std::strerror(errno)),

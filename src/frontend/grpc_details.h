@@ -1,7 +1,7 @@
 // grpc-status-details-bin: a refusal in the words of google.rpc, for programs.
 //
-// A google.rpc.Status with RetryInfo, when it may be tried again, and QuotaFailure, which limits are
-// reached; that is what client libraries of gRPC look for. Written by hand: three messages of
+// A google.rpc.Status with RetryInfo, when it may be tried again, and QuotaFailure, which limits
+// are reached; that is what client libraries of gRPC look for. Written by hand: three messages of
 // a few fields are no reason for a generator. Pure; no allocation.
 #pragma once
 

@@ -6,9 +6,17 @@ import signal
 import subprocess
 import unittest
 
-from gateway_support import Authority, GatewayTest, wait_until
+from gateway_support import Authority, GatewayTest, Upstream, wait_until
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin")
+
+
+class PlainUpstream(Upstream):
+    """Takes a handshake for a request, as servers without TLS do."""
+
+    def connected(self, wire, number):
+        wire.more()
+        wire.send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
 
 
 @unittest.skipUnless(NGINX and shutil.which("openssl"), "nginx or openssl is not installed")
@@ -94,7 +102,7 @@ class TlsUpstreams(GatewayTest):
         self.assertEqual(front.get().status, 200)
 
     def test_a_server_that_does_not_speak_tls(self):
-        app = self.upstream()
+        app = self.upstream(kind=PlainUpstream)
         front = self.gateway(
             app, of_upstream="tls: {ca: authority.pem}", more="access_log: {file: access.log}"
         )

@@ -6,7 +6,7 @@ import time
 import unittest
 from collections import Counter
 
-from gateway_support import GatewayTest, Upstream, get, post, reply, wait_until
+from gateway_support import PATIENCE, GatewayTest, Upstream, get, post, reply, wait_until
 
 
 def unused_address():

@@ -1,6 +1,7 @@
 // A client's connection, and the request that is under way on it.
 //
-//     (announced) -> handshake -> idle -> head -> (waiting) -> (held) -> connecting -> relaying -> idle
+//     (announced) -> handshake -> idle -> head -> (waiting) -> (held) -> connecting -> relaying ->
+//     idle
 //                                                \\--------------> answering ---------------------/
 //
 // drive() goes as far as it can and is called again whenever something becomes possible: on the
@@ -9,17 +10,17 @@
 //
 // connection.cc has the life and the phases, connection_arrival.cc what comes before the first
 // request, connection_request.cc the way from a head to a decision, connection_forward.cc the head
-// that goes on to a server, connection_upstream.cc the way to it and back, connection_answer.cc what
-// is said to the client. One thread.
+// that goes on to a server, connection_upstream.cc the way to it and back, connection_answer.cc
+// what is said to the client. One thread.
 #pragma once
 
 #include "engine/op.h"
 #include "frontend/answers.h"
-#include "frontend/trace_context.h"
 #include "frontend/gateway/body_pump.h"
 #include "frontend/gateway/buffer_pool.h"
 #include "frontend/gateway/routing.h"
 #include "frontend/gateway/upstream.h"
+#include "frontend/trace_context.h"
 #include "net/acceptor.h"
 #include "net/event_loop.h"
 #include "net/http/request_parser.h"
@@ -205,6 +206,7 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step establish();
   [[nodiscard]] Step server_failed(std::uint16_t status, const char* why, bool was_reached);
   [[nodiscard]] Step took_too_long();
+  void complain(const char* what);
   void begin_upload();
   [[nodiscard]] Step relay();
   [[nodiscard]] Step relay_request();

@@ -59,6 +59,7 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
   Exchange& exchange = *exchange_;
   if (exchange.head_received) return cut();
   const bool was_reused = exchange.upstream != nullptr && exchange.upstream->is_reused();
+  if (!was_reused) complain(why);
   if (exchange.upstream != nullptr) {
     // A connection that was idle may have been closed at any time: that is no fault of the server.
     if (!was_reused) exchange.upstream->server().failed(now().mono);
@@ -80,6 +81,17 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
   exchange.fault = why;
   if (!exchange.upload.is_done() && was_reached) keep_alive_ = false;
   return answer(status, why);
+}
+
+void Connection::complain(const char* what) {
+  const Exchange& exchange = *exchange_;
+  const bool has_reason = exchange.failure.kind != net::IoFailure::Kind::none;
+  gateway_.observer_.server_failed(
+      {.upstream = exchange.group->options().name,
+       .server = exchange.tried->name(),
+       .what = what,
+       .reason = has_reason ? exchange.failure.reason() : std::string_view{}},
+      now());
 }
 
 // In all, however lively it was. The server is to blame if it had everything that it needs.

@@ -27,6 +27,14 @@
 
 namespace sluice::gateway {
 
+// Of a server that was asked for the first time on a connection, and failed.
+struct ServerFailure {
+  std::string_view upstream;
+  std::string_view server;  // host:port
+  std::string_view what;
+  std::string_view reason;  // of the system or of OpenSSL; may be empty
+};
+
 // Hears how requests ended. Called by the worker; returns at once.
 class Observer {
  public:
@@ -37,6 +45,7 @@ class Observer {
 
   // Before the request is settled; views are good during the call.
   virtual void ended(const frontend::AccessRecord& record, Now now) noexcept = 0;
+  virtual void server_failed(const ServerFailure& /*failure*/, Now /*now*/) noexcept {}
 };
 
 struct GatewayCounts {

@@ -38,7 +38,7 @@ struct UpstreamOptions {
   Nanos connect_within{std::chrono::seconds{3}};
   Nanos answer_within{std::chrono::seconds{30}};  // from the last byte of the request on
   Nanos silent_for{std::chrono::seconds{30}};     // between two bytes of the answer
-  Nanos total{0};  // from passing a request on to the end of its answer; 0: any time
+  Nanos total{0};              // from passing a request on to the end of its answer; 0: any time
   std::uint32_t failures = 3;  // in a row, then a server is left alone for a while
   Nanos left_alone_for{std::chrono::seconds{10}};
   std::uint32_t retries = 1;                  // only where nothing can happen twice
