@@ -98,7 +98,8 @@ class ProxyProtocol(GatewayTest):
         self.assertEqual(app.requests, [])
 
     def test_a_header_that_does_not_come(self):
-        front = self.announced(self.upstream(), more=self.TRUSTED + "\ngateway: {head_within: 200ms}")
+        more = self.TRUSTED + "\ngateway: {head_within: 200ms}"
+        front = self.announced(self.upstream(), more=more)
         for part in (b"", b"PROXY TCP4 ", SIGNATURE):
             with front.connect() as client:
                 client.send(part)

@@ -46,6 +46,21 @@ class Failures(GatewayTest):
         silent.set()
         self.assertEqual(len(app.requests), 1)  # asked once: it may have been acted upon
 
+    # Its queue is full, and the system lets nobody else in.
+    def test_a_server_that_does_not_accept(self):
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen(0)
+            address = listener.getsockname()
+            waiting = [socket.socket() for _ in range(8)]
+            for one in waiting:
+                self.addCleanup(one.close)
+                one.setblocking(False)
+                one.connect_ex(address)
+            front = self.gateway("127.0.0.1:%d" % address[1], of_upstream="connect: 300ms")
+            self.assertProblem(front.get(), 504)
+            front.says("the server did not accept in time")
+
     # Lively all the time, and yet too long.
     def test_a_request_that_takes_too_long_in_all(self):
         over = threading.Event()
@@ -160,6 +175,16 @@ class IdleConnections(GatewayTest):
             for _ in range(4):
                 self.assertEqual(client.get().status, 200)
         self.assertEqual([one.connection for one in app.requests], [1, 1, 2, 2, 3, 3, 4])
+
+    # A server in trouble is not asked to death.
+    def test_only_so_many_are_asked_twice(self):
+        app = self.upstream(lambda *_: False)
+        front = self.gateway(app, workers=1)
+        with front.connect() as client:
+            for _ in range(200):
+                self.assertEqual(client.get().status, 502)
+        self.assertLessEqual(len(app.requests), 200 + 200 // 5 + 20)
+        self.assertGreater(len(app.requests), 200)
 
     def test_a_post_is_not(self):
         app = self.dying()
