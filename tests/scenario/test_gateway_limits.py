@@ -198,8 +198,8 @@ class UnderWay(GatewayTest):
             self.finish.acquire(timeout=PATIENCE)
             return wire.send(b"ng") or True
 
-        self.addCleanup(self.finish.release, 1000)
         app = self.upstream(serve)
+        self.addCleanup(self.finish.release, 1000)  # before it is stopped
         front = self.gateway(app, rules="[{name: s, per: ip, limit: {concurrent: 1, ttl: 1s}}]")
         (slow,) = self.occupied(front, app, 1)
         end = time.monotonic() + 3.5
