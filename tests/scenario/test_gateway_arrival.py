@@ -310,8 +310,9 @@ class HalfClosed(GatewayTest):
 
     def slow(self):
         finish = threading.Event()
-        self.addCleanup(finish.set)
-        return self.waiting(finish, b"late"), finish
+        app = self.waiting(finish, b"late")
+        self.addCleanup(finish.set)  # before it is stopped
+        return app, finish
 
     def test_they_get_their_answer(self):
         app, finish = self.slow()
@@ -328,7 +329,6 @@ class HalfClosed(GatewayTest):
 
     def test_an_answer_in_pieces_arrives_whole(self):
         more = threading.Event()
-        self.addCleanup(more.set)
 
         def serve(_, wire):
             wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
@@ -337,6 +337,7 @@ class HalfClosed(GatewayTest):
             return True
 
         front = self.gateway(self.upstream(serve))
+        self.addCleanup(more.set)
         with front.connect() as client:
             client.send(get())
             client.sock.shutdown(socket.SHUT_WR)

@@ -64,7 +64,6 @@ class Failures(GatewayTest):
     # Lively all the time, and yet too long.
     def test_a_request_that_takes_too_long_in_all(self):
         over = threading.Event()
-        self.addCleanup(over.set)
 
         def drip(request, wire):
             if request.target == "/head":
@@ -76,6 +75,7 @@ class Failures(GatewayTest):
             return False
 
         front = self.gateway(self.upstream(drip), of_upstream="total: 400ms")
+        self.addCleanup(over.set)
         self.assertProblem(front.get("/head"), 504)
         with front.connect() as client:
             begin = time.monotonic()
