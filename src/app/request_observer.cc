@@ -13,8 +13,8 @@ FileDescriptor open_log(const std::string& file) noexcept {
 }
 
 RequestObserver::RequestObserver(const AccessLogConfig& log, const frontend::RequestMeters& meters,
-                                 metrics::Shard shard)
-    : meters_(meters), shard_(shard) {
+                                 metrics::Shard shard, std::function<void(std::string)> say)
+    : meters_(meters), shard_(shard), complaints_(std::move(say)) {
   if (log.file.empty()) return;
   file_ = open_log(log.file);
   log_.emplace(std::make_shared<const frontend::AccessFormat>(frontend::AccessFormat::Options{

@@ -3,6 +3,7 @@
 // One thread. Nothing is allocated after it was made, and counting takes no lock.
 #pragma once
 
+#include "app/complaints.h"
 #include "app/serve_configuration.h"
 #include "base/file_descriptor.h"
 #include "frontend/access_log.h"
@@ -10,6 +11,7 @@
 #include "frontend/gateway/gateway.h"
 #include "frontend/request_meters.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -22,7 +24,7 @@ class RequestObserver final : public gateway::Observer {
  public:
   // The meters outlive it.
   RequestObserver(const AccessLogConfig& log, const frontend::RequestMeters& meters,
-                  metrics::Shard shard);
+                  metrics::Shard shard, std::function<void(std::string)> say);
 
   [[nodiscard]] bool can_log() const noexcept { return !log_ || static_cast<bool>(file_); }
   // Those of the rules in force; null: decisions are not counted.
@@ -32,6 +34,9 @@ class RequestObserver final : public gateway::Observer {
 
   void ended(const frontend::AccessRecord& record, Now now) noexcept override;
   void decided(Nanos took) noexcept override { meters_.decided(shard_, took); }
+  void server_failed(const gateway::ServerFailure& failure, Now now) noexcept override {
+    complaints_.add(failure, now.mono);
+  }
 
   // Writes the lines that there are.
   void flush() noexcept;
@@ -43,6 +48,7 @@ class RequestObserver final : public gateway::Observer {
   const frontend::DecisionCounters* counters_ = nullptr;
   FileDescriptor file_;
   std::optional<frontend::AccessLog> log_;  // nothing: it is off
+  Complaints complaints_;
 };
 
 }  // namespace sluice::app

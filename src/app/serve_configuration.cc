@@ -4,6 +4,7 @@
 #include "app/serve_grammar.h"
 #include "base/duration.h"
 #include "base/text.h"
+#include "rules/formats.h"
 
 #include <fmt/format.h>
 
@@ -74,15 +75,50 @@ class ServeReader {
   void gateway(const Node& map, ServeConfig& serve) const {
     const Reader reader{map, gateway_section(), checked_};
     gateway::GatewayOptions& options = serve.gateway;
-    if (reader.has("body_max"))
-      options.body_bytes_max = parse_memory(reader.text("body_max")).value();
+    take_bytes(reader, "body_max", options.body_bytes_max);
     take(reader, "head_within", options.head_within);
     take(reader, "idle_for", options.idle_for);
     take(reader, "body_rate", options.body_bytes_per_second);
+    take(reader, "body_every", options.body_every);
+    take(reader, "written_within", options.written_within);
+    take(reader, "requests_per_connection", options.requests_per_connection);
     take(reader, "connections", options.connections_max);
     take(reader, "connections_per_address", options.connections_per_address);
+    take_head_limits(reader, options.head);
     options.trusts_request_ids = reader.flag("trust_request_ids", false);
+    options.forwarded_headers = forwarded_headers(reader.text("forwarded", "x_forwarded"));
+    if (const Node* node = reader.find("tracing")) {
+      const Reader tracing{*node, tracing_section(), checked_};
+      options.starts_traces = tracing.flag("start", true);
+      options.samples_traces = tracing.flag("sampled", true);
+    }
     if (const Node* node = reader.find("tls")) serve.tls = tls(*node);
+  }
+
+  // `clients` may be absent; then nobody is trusted.
+  [[nodiscard]] std::vector<IpRange> trusted_proxies(const Node* clients) const {
+    std::vector<IpRange> ranges;
+    if (clients == nullptr) return ranges;
+    for (const Node* node : Reader{*clients, clients_section(), checked_}.list("trusted_proxies")) {
+      ranges.push_back(rules::parse_address_range(node->text).value());
+    }
+    return ranges;
+  }
+
+  [[nodiscard]] GatewayListener listener(const Node& node, bool trusts_somebody) const {
+    if (node.is_scalar()) return {.endpoint = net::Endpoint::parse(node.text).value()};
+    const Reader reader{node, listener_section(), checked_};
+    GatewayListener listener;
+    if (reader.has("address")) {
+      listener.endpoint = net::Endpoint::parse(reader.text("address")).value();
+    }
+    listener.proxy_protocol = reader.flag("proxy_protocol", false);
+    const bool is_path = listener.endpoint.kind == net::Endpoint::Kind::unix_path;
+    if (listener.proxy_protocol && !is_path && !trusts_somebody) {
+      diagnostics_.error(*reader.find("proxy_protocol"), "nobody is trusted with this",
+                         "name the load balancers in clients.trusted_proxies");
+    }
+    return listener;
   }
 
   void access_log(const Node& map, AccessLogConfig& log) const {
@@ -137,6 +173,29 @@ class ServeReader {
   }
 
  private:
+  [[nodiscard]] static gateway::ForwardedHeaders forwarded_headers(std::string_view word) noexcept {
+    using gateway::ForwardedHeaders;
+    if (word == "forwarded") return ForwardedHeaders::forwarded;
+    if (word == "both") return ForwardedHeaders::both;
+    return word == "none" ? ForwardedHeaders::none : ForwardedHeaders::x_forwarded;
+  }
+
+  // A head stands in one buffer, and goes on in another with what is added to it.
+  void take_head_limits(const Reader& reader, net::HeadLimits& head) const {
+    constexpr std::size_t kRoom = std::size_t{30} << 10U;
+    take_bytes(reader, "request_line_max", head.start_line_bytes);
+    take_bytes(reader, "headers_max", head.header_bytes);
+    take(reader, "header_lines", head.headers);
+    if (head.start_line_bytes + head.header_bytes <= kRoom) return;
+    const Node* const node = reader.find("headers_max");
+    diagnostics_.error(node != nullptr ? *node : *reader.find("request_line_max"),
+                       "a head of that size has no room",
+                       "request_line_max and headers_max are at most 30KiB together");
+  }
+  static void take_bytes(const Reader& reader, std::string_view key, std::size_t& into) {
+    if (reader.has(key)) into = parse_memory(reader.text(key)).value();
+  }
+
   [[nodiscard]] std::string path(std::string_view written) const {
     return written.empty() ? std::string{}
                            : (std::filesystem::path{folder_} / written).lexically_normal().string();
@@ -171,6 +230,8 @@ class ServeReader {
     take(reader, "connect", options.connect_within);
     take(reader, "answer", options.answer_within);
     take(reader, "silent", options.silent_for);
+    take(reader, "total", options.total);
+    take(reader, "idle_for", options.idle_for);
     take(reader, "retries", options.retries);
     take(reader, "failures", options.failures);
     take(reader, "left_alone", options.left_alone_for);
@@ -206,9 +267,9 @@ class ServeReader {
     }
     tls.options.client_ca_file = path(reader.text("client_ca"));
     if (reader.has("client_ca")) {
-      tls.options.client_certificates = reader.flag("require_client", false)
-                                            ? net::ClientCertificates::require
-                                            : net::ClientCertificates::request;
+      const bool required = reader.text("client_certificates", "optional") == "required";
+      tls.options.client_certificates =
+          required ? net::ClientCertificates::require : net::ClientCertificates::request;
     }
     return tls;
   }
@@ -225,10 +286,12 @@ ServeConfig read_serve(const Node& root, const Checked& checked, const std::stri
   const Reader top{root, configuration_section(), checked};
   const ServeReader reader{folder, checked, diagnostics};
   ServeConfig serve;
+  const std::vector<IpRange> proxies = reader.trusted_proxies(top.find("clients"));
+  serve.gateway.trusted_proxies = identity::IpRangeSet{proxies};
   if (const Node* node = top.find("listen")) {
     const Reader listen{*node, listen_section(), checked};
     for (const Node* one : listen.list("gateway")) {
-      serve.listen.gateway.push_back(net::Endpoint::parse(one->text).value());
+      serve.listen.gateway.push_back(reader.listener(*one, !proxies.empty()));
     }
     reader.admin(listen, top.find("admin"), serve);
   }

@@ -17,8 +17,15 @@
 
 namespace sluice::app {
 
+struct GatewayListener {
+  net::Endpoint endpoint;
+  bool proxy_protocol = false;
+
+  friend bool operator==(const GatewayListener&, const GatewayListener&) = default;
+};
+
 struct ListenConfig {
-  std::vector<net::Endpoint> gateway;
+  std::vector<GatewayListener> gateway;
   std::vector<net::Endpoint> admin;
 };
 

@@ -3,6 +3,7 @@
 #include "app/configuration_grammar.h"
 #include "app/serve_configuration.h"
 #include "net/endpoint.h"
+#include "net/http/message.h"
 #include "rules/formats.h"
 
 #include <optional>
@@ -25,14 +26,35 @@ const Format kEndpointFormat{"ENDPOINT", "^(unix:.+|.*:[0-9]+)$",
                                return parsed ? std::nullopt : std::optional{parsed.error()};
                              }};
 
+const Section& listener_section() {
+  static const Section kSection{
+      .name = "listener",
+      .meaning = "One listener, with what concerns it alone.",
+      .keys = {{.name = "address",
+                .shape = text(kEndpointFormat),
+                .meaning = "Where to listen. A socket that the service manager has opened there is "
+                           "used as it is.",
+                .required = true,
+                .examples = {"':8443'"}},
+               {.name = "proxy_protocol",
+                .shape = flag(),
+                .meaning = "Whether connections begin with a header of the PROXY protocol (1 or 2) "
+                           "that names the client. It is required then, and taken from "
+                           "`clients.trusted_proxies` only.",
+                .fallback = "false"}}};
+  return kSection;
+}
+
 const Section& listen_section() {
   static const Section kSection{
       .name = "listen",
       .meaning = "Where to listen. A listener that is not named is off.",
       .keys = {{.name = "gateway",
-                .shape = text(kEndpointFormat) | list_of(text(kEndpointFormat)),
+                .shape = text(kEndpointFormat) | map_of(listener_section) |
+                         list_of(text(kEndpointFormat) | map_of(listener_section)),
                 .meaning = "The reverse proxy: HTTP/1.1, with TLS if `gateway.tls` is given.",
-                .examples = {"127.0.0.1:8080", "[':8080', 'unix:/run/sluice.sock']"}},
+                .examples = {"127.0.0.1:8080", "[':8080', 'unix:/run/sluice.sock']",
+                             "{address: ':8443', proxy_protocol: true}"}},
                {.name = "admin",
                 .shape = text(kEndpointFormat) | list_of(text(kEndpointFormat)),
                 .meaning = "For operators: metrics, health and status over HTTP/1.1. Beyond the "
@@ -103,6 +125,15 @@ const Section& upstream_section() {
            .shape = text(rules::kDurationFormat),
            .meaning = "The longest time between two parts of an answer.",
            .fallback = "30s"},
+          {.name = "total",
+           .shape = text(rules::kDurationFormat),
+           .meaning = "The longest time for all of it, from passing a request on to the end of its "
+                      "answer, other servers that were asked included. By default any.",
+           .examples = {"2m"}},
+          {.name = "idle_for",
+           .shape = text(rules::kDurationFormat),
+           .meaning = "How long an idle connection is kept; less than the servers keep it.",
+           .fallback = "50s"},
           {.name = "retries",
            .shape = number(0, 10),
            .meaning = "How often another server is asked, where nothing can happen twice.",
@@ -187,11 +218,29 @@ const Section& tls_section() {
                 .meaning = "Who vouches for clients, as PEM. With it, clients may present "
                            "certificates.",
                 .examples = {"clients.pem"}},
-               {.name = "require_client",
+               {.name = "client_certificates",
+                .shape = word({"optional", "required"}),
+                .meaning = "Whether they must. The subject of a verified one, or its first URI or "
+                           "DNS name where it has none, is the client's `user`.",
+                .fallback = "optional"}},
+      .needs = {{"client_certificates", "client_ca"}},
+      .hints = {{"require_client", "write client_certificates: required"}}};
+  return kSection;
+}
+
+const Section& tracing_section() {
+  static const Section kSection{
+      .name = "tracing",
+      .meaning = "W3C Trace Context. `traceparent` and `tracestate` are passed on in any case.",
+      .keys = {{.name = "start",
                 .shape = flag(),
-                .meaning = "Whether they must.",
-                .fallback = "false"}},
-      .needs = {{"require_client", "client_ca"}}};
+                .meaning = "Whether a request without a `traceparent`, or with a malformed one, "
+                           "begins a new trace.",
+                .fallback = "true"},
+               {.name = "sampled",
+                .shape = flag(),
+                .meaning = "Whether servers are asked to record the traces that begin here.",
+                .fallback = "true"}}};
   return kSection;
 }
 
@@ -214,10 +263,35 @@ const Section& gateway_section() {
            .shape = text(rules::kDurationFormat),
            .meaning = "How long a connection may wait for its next request.",
            .fallback = "60s"},
+          {.name = "request_line_max",
+           .shape = text(kMemoryFormat),
+           .meaning = "The longest request line; longer ones are answered 414.",
+           .fallback = "8KiB"},
+          {.name = "headers_max",
+           .shape = text(kMemoryFormat),
+           .meaning = "The most that all header lines may have; more is answered 431. With the "
+                      "request line at most 30KiB.",
+           .fallback = "16KiB"},
+          {.name = "header_lines",
+           .shape = number(1, net::kHeadersMax),
+           .meaning = "The most header lines; more are answered 431.",
+           .fallback = "100"},
           {.name = "body_rate",
            .shape = number(0, 1'000'000'000),
-           .meaning = "Bytes per second that a body has to bring at least.",
+           .meaning = "Bytes per second that a body has to bring at least, or 408.",
            .fallback = "200"},
+          {.name = "body_every",
+           .shape = text(rules::kDurationFormat),
+           .meaning = "How often that is looked at.",
+           .fallback = "10s"},
+          {.name = "written_within",
+           .shape = text(rules::kDurationFormat),
+           .meaning = "How long a client may take nothing of its answer.",
+           .fallback = "30s"},
+          {.name = "requests_per_connection",
+           .shape = number(1, 1'000'000'000),
+           .meaning = "After so many a connection is closed.",
+           .fallback = "10000"},
           {.name = "connections",
            .shape = number(1, 1'000'000),
            .meaning = "The most connections of each worker.",
@@ -234,6 +308,16 @@ const Section& gateway_section() {
                       "[headers.md](headers.md).",
            .fallback = "[ietf-11]",
            .examples = {"[ietf-11, x-rate-limit-epoch]"}},
+          {.name = "forwarded",
+           .shape = word({"x_forwarded", "forwarded", "both", "none"}),
+           .meaning =
+               "How servers are told of the client: by `X-Forwarded-For`, `-Proto`, `-Host` "
+               "and `-Port`, by `Forwarded` (RFC 7239), by both, or not at all. What clients "
+               "send under these names never passes, unless they are trusted proxies.",
+           .fallback = "x_forwarded"},
+          {.name = "tracing",
+           .shape = map_of(tracing_section),
+           .meaning = "Traces; without it none begin here."},
           {.name = "trust_request_ids",
            .shape = flag(),
            .meaning = "Whether an `X-Request-Id` of the client is passed on.",

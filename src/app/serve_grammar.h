@@ -6,6 +6,7 @@
 namespace sluice::app {
 
 [[nodiscard]] const config::Section& listen_section();
+[[nodiscard]] const config::Section& listener_section();
 [[nodiscard]] const config::Section& upstreams_section();
 [[nodiscard]] const config::Section& upstream_section();
 [[nodiscard]] const config::Section& server_section();
@@ -16,6 +17,7 @@ namespace sluice::app {
 [[nodiscard]] const config::Section& admin_section();
 [[nodiscard]] const config::Section& drain_section();
 [[nodiscard]] const config::Section& tls_section();
+[[nodiscard]] const config::Section& tracing_section();
 [[nodiscard]] const config::Section& certificate_section();
 
 extern const config::Format kEndpointFormat;  // 127.0.0.1:8080

@@ -1,5 +1,6 @@
 #include "app/server.h"
 
+#include "app/listeners.h"
 #include "app/overview.h"
 #include "app/request_observer.h"
 #include "base/duration.h"
@@ -31,17 +32,6 @@ void report(Diagnostic& diagnostic, config::Diagnostics& diagnostics) {
   mistake.message = std::move(diagnostic.message);
   mistake.remedy = std::move(diagnostic.remedy);
   diagnostics.add(std::move(mistake));
-}
-
-// Of several sockets that share a port. They would share it with another process, too; so it has to
-// be free for one that does not share.
-Parsed<net::Listener> listen_first(net::Endpoint endpoint) {
-  {
-    auto alone = net::listen_on(endpoint);
-    if (!alone) return alone;
-    endpoint = alone->endpoint();
-  }
-  return net::listen_on(endpoint, {.reuse_port = true});
 }
 
 // Requests to an upstream are counted under its name.
@@ -163,7 +153,14 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
                                       .tls = load_tls(serve, diagnostics)};
   if (!diagnostics.ok()) return false;
   listening_ = serve.listen;
-  std::vector<net::Endpoint> endpoints = serve.listen.gateway;
+  auto opened = open_listeners(serve.listen.gateway, *std::move(inherited), count);
+  if (!opened) {
+    report(opened.error(), diagnostics);
+    return false;
+  }
+  for (const std::string& unused : opened->unused) {
+    options_.say("the inherited socket " + unused + " is not used: no listener is there");
+  }
   for (unsigned i = 0; i < count; ++i) {
     auto loop = net::EventLoop::create(clock_);
     if (!loop) {
@@ -174,6 +171,7 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
                                                                           .resolver = *resolver_,
                                                                           .room = *room_,
                                                                           .meters = *meters_,
+                                                                          .say = say_here(),
                                                                           .workers = count,
                                                                           .shard = i},
                                                       serve.access_log, serving));
@@ -184,37 +182,25 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
       report(cannot, diagnostics);
       return false;
     }
-    if (!listen(endpoints, count, diagnostics)) return false;
-  }
-  for (const net::Endpoint& endpoint : endpoints) {
-    facts_->listeners.push_back({.name = "gateway", .endpoint = endpoint.text()});
-  }
-  return true;
-}
-
-// The worker that was made last opens its sockets; ports that were free are known to those behind.
-bool Server::listen(std::vector<net::Endpoint>& endpoints, unsigned count,
-                    config::Diagnostics& diagnostics) {
-  const bool is_first = workers_.size() == 1;
-  for (net::Endpoint& endpoint : endpoints) {
-    // One that the service manager has opened serves one worker; the others open their own.
-    const bool is_path = endpoint.kind == net::Endpoint::Kind::unix_path;
-    const bool is_shared = count > 1 && !is_path;
-    auto listener = is_shared && is_first ? listen_first(endpoint)
-                                          : net::listen_on(endpoint, {.reuse_port = is_shared});
-    if (!listener && !is_first && is_path) continue;
-    if (!listener) {
-      report(listener.error(), diagnostics);
-      return false;
-    }
-    endpoint = listener->endpoint();
-    if (!workers_.back()->listen(*std::move(listener))) {
-      Diagnostic cannot{.message = fmt::format("cannot watch {}", endpoint.text()), .remedy = {}};
+    for (OpenListener& open : opened->of_worker[i]) {
+      const std::string endpoint = open.listener.endpoint().text();
+      if (workers_.back()->listen(std::move(open))) continue;
+      Diagnostic cannot{.message = fmt::format("cannot watch {}", endpoint), .remedy = {}};
       report(cannot, diagnostics);
       return false;
     }
   }
+  for (std::string& endpoint : opened->endpoints) {
+    facts_->listeners.push_back({.name = "gateway", .endpoint = std::move(endpoint)});
+  }
   return true;
+}
+
+// From a worker's thread to ours.
+std::function<void(std::string)> Server::say_here() {
+  return [this](std::string line) {
+    loop_->post([this, line = std::move(line)] { options_.say(line); });
+  };
 }
 
 bool Server::open_admin(const ServeConfig& serve, config::Diagnostics& diagnostics) {

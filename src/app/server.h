@@ -62,8 +62,7 @@ class Server {
   void open_metrics(unsigned workers);
   [[nodiscard]] bool open_workers(const ServeConfig& serve, unsigned count,
                                   config::Diagnostics& diagnostics);
-  [[nodiscard]] bool listen(std::vector<net::Endpoint>& endpoints, unsigned count,
-                            config::Diagnostics& diagnostics);
+  [[nodiscard]] std::function<void(std::string)> say_here();
   [[nodiscard]] bool open_admin(const ServeConfig& serve, config::Diagnostics& diagnostics);
   void on_signal(int number);
   void reopen_log();

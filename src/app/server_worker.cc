@@ -22,7 +22,7 @@ admin::UpstreamStatus status_of(const gateway::UpstreamGroup& group, MonoTime no
 ServerWorker::ServerWorker(Parts parts, const AccessLogConfig& log, Serving serving)
     : loop_(std::move(parts.loop)),
       room_(parts.room, parts.workers),
-      observer_(log, parts.meters, parts.shard),
+      observer_(log, parts.meters, parts.shard, std::move(parts.say)),
       gateway_({.loop = *loop_,
                 .resolver = parts.resolver,
                 .worker = room_.worker(),
@@ -39,11 +39,9 @@ ServerWorker::~ServerWorker() {
   observer_.flush();
 }
 
-Result<void> ServerWorker::listen(net::Listener listener) {
-  listeners_.push_back(std::make_unique<net::Listener>(std::move(listener)));
-  acceptors_.push_back(std::make_unique<net::Acceptor>(
-      net::Callback<net::Accepted>::to<&gateway::Gateway::accept>(gateway_)));
-  return acceptors_.back()->start(*loop_, listeners_.back()->descriptor());
+Result<void> ServerWorker::listen(OpenListener open) {
+  doors_.push_back(std::make_unique<Door>(std::move(open), gateway_));
+  return doors_.back()->watch(*loop_);
 }
 
 void ServerWorker::start() {
@@ -96,9 +94,8 @@ WorkerReport ServerWorker::report() const {
 
 void ServerWorker::drain() {
   loop_->post([this] {
-    for (const auto& acceptor : acceptors_) acceptor->finish();
-    listeners_.clear();
-    acceptors_.clear();
+    for (const auto& door : doors_) door->shut();
+    doors_.clear();
     gateway_.drain();
     connections_.store(gateway_.connections(), std::memory_order_relaxed);
     is_draining_.store(true, std::memory_order_release);

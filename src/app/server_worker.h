@@ -6,21 +6,22 @@
 #pragma once
 
 #include "app/engine_room.h"
+#include "app/listeners.h"
 #include "app/request_observer.h"
 #include "app/serve_configuration.h"
 #include "app/worker_report.h"
 #include "frontend/gateway/gateway.h"
 #include "frontend/request_meters.h"
 #include "metrics/registry.h"
-#include "net/acceptor.h"
 #include "net/event_loop.h"
-#include "net/listen.h"
 #include "net/resolver.h"
 #include "net/tls_server.h"
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -38,7 +39,8 @@ class ServerWorker {
     net::Resolver& resolver;
     EngineRoom& room;
     const frontend::RequestMeters& meters;
-    unsigned workers;  // how many there are beside each other
+    std::function<void(std::string)> say;  // to the operator; from any thread
+    unsigned workers;                      // how many there are beside each other
     metrics::Shard shard;
   };
   ServerWorker(Parts parts, const AccessLogConfig& log, Serving serving);
@@ -47,7 +49,7 @@ class ServerWorker {
   ~ServerWorker();
 
   [[nodiscard]] bool can_log() const noexcept { return observer_.can_log(); }
-  [[nodiscard]] Result<void> listen(net::Listener listener);
+  [[nodiscard]] Result<void> listen(OpenListener open);
   void start();
   void stop() { loop_->stop(); }
 
@@ -72,8 +74,7 @@ class ServerWorker {
   RoomWorker room_;
   RequestObserver observer_;
   gateway::Gateway gateway_;
-  std::vector<std::unique_ptr<net::Listener>> listeners_;
-  std::vector<std::unique_ptr<net::Acceptor>> acceptors_;
+  std::vector<std::unique_ptr<Door>> doors_;
   std::atomic<std::size_t> connections_{0};
   std::atomic<bool> is_draining_{false};
   std::jthread thread_;  // last: it uses all the others

@@ -88,6 +88,31 @@ TEST_F(AccessLogTest, TellsWhatWasNoRequest) {
   const AccessRecord one{.at = WallTime{1s}, .status = 400};
   EXPECT_EQ(text(one),
             "0.0.0.0 - - [01/Jan/1970:00:00:01 +0000] \"-\" 400 0 \"-\" \"-\" 0.000ms\n");
+  EXPECT_EQ(member(json(one), "malformed"), "true");
+  EXPECT_EQ(json(one).find("target"), std::string::npos);
+  EXPECT_EQ(member(json(record()), "malformed"), "");
+}
+
+TEST_F(AccessLogTest, TellsWhatWentWrongAndWhy) {
+  AccessRecord one = record();
+  one.fault = "the server cannot be trusted";
+  EXPECT_TRUE(text(one).ends_with(" fault=\"the server cannot be trusted\"\n")) << text(one);
+  one.fault_reason = "certificate has expired";
+  EXPECT_TRUE(text(one).ends_with("trusted: certificate has expired\"\n")) << text(one);
+  EXPECT_EQ(member(json(one), "fault"), "the server cannot be trusted");
+  EXPECT_EQ(member(json(one), "fault_reason"), "certificate has expired");
+}
+
+// The trace that the server behind sees: the client's, or one that began here.
+TEST_F(AccessLogTest, NamesTheTrace) {
+  AccessRecord one = record();
+  const std::vector<HeaderView> headers{
+      {"Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}};
+  one.headers = headers;
+  EXPECT_EQ(member(json(one), "trace_id"), "4bf92f3577b34da6a3ce929d0e0e4736");
+  one.trace_id = "0123456789abcdef0123456789abcdef";
+  EXPECT_EQ(member(json(one), "trace_id"), one.trace_id);
+  EXPECT_NE(text(one).find(" trace=0123456789abcdef0123456789abcdef"), std::string::npos);
 }
 
 TEST_F(AccessLogTest, WritesHeadersThatWereAskedForOnceEach) {

@@ -3,6 +3,7 @@
 #include "base/characters.h"
 #include "base/rfc3339.h"
 #include "frontend/decision_word.h"
+#include "frontend/trace_context.h"
 
 #include <algorithm>
 #include <array>
@@ -43,6 +44,10 @@ class ShownTarget {
   TextWriter writer_{room_};
   bool is_cut_ = false;
 };
+
+std::string_view trace_of(const AccessRecord& record) noexcept {
+  return record.trace_id.empty() ? trace_id_of(record.headers) : record.trace_id;
+}
 
 // ---- JSON -------------------------------------------------------------------------------------
 
@@ -186,6 +191,15 @@ std::string_view header_of(const AccessRecord& record, std::string_view lower_na
   return {};
 }
 
+void put_fault(TextWriter& line, const AccessRecord& record) noexcept {
+  if (record.fault.empty()) return;
+  line.put(" fault=\"");
+  put_quotable(line, record.fault);
+  if (!record.fault_reason.empty()) line.put(": ");
+  put_quotable(line, record.fault_reason);
+  line.put('"');
+}
+
 void put_decision(TextWriter& line, const engine::Op& op) noexcept {
   line.put(' ');
   line.put(to_string(decision_word(op)));
@@ -262,18 +276,27 @@ void AccessFormat::write_json(TextWriter& line, const AccessRecord& record,
   line.put('"');
   json.text("method", record.method);
   json.text("host", record.host);
-  json.begin("target");
-  line.json(up_to_zero(target.text()));
-  json.text("protocol", record.protocol);
+  if (record.method.empty()) {
+    // What came was no request: nobody shall take it for one, and replay it.
+    json.begin("malformed");
+    line.put("true");
+  } else {
+    json.begin("target");
+    line.json(up_to_zero(target.text()));
+    json.text("protocol", record.protocol);
+  }
   json.number("status", record.status);
   json.number("duration_ns", count_of(record.duration));
   put_client(json, record);
   write_headers(line, record.headers);
   json.text("request_id", record.request_id);
+  json.text("trace_id", trace_of(record));
   json.number("bytes_in", record.bytes_in);
   json.number("bytes_out", record.bytes_out);
   if (record.op != nullptr) put_decision(json, *record.op);
   put_upstream(json, record.upstream);
+  json.text("fault", record.fault);
+  json.text("fault_reason", record.fault_reason);
   json.number_if("suppressed", suppressed);
   // Nobody shall take a part for the whole.
   if (target.is_cut() || json.is_cut()) line.put(",\"cut\":true");
@@ -304,6 +327,8 @@ void AccessFormat::write_text(TextWriter& line, const AccessRecord& record,
   put_pair(line, "at", record.upstream.address);
   put_pair(line, "host", record.host);
   put_pair(line, "id", record.request_id);
+  put_pair(line, "trace", trace_of(record));
+  put_fault(line, record);
   if (suppressed > 0) {
     line.put(" suppressed=");
     line.number(suppressed);

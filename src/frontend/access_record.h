@@ -54,7 +54,10 @@ struct AccessRecord {
   std::string_view country;
   std::uint32_t asn = 0;
   std::string_view request_id;
-  std::uint16_t status = 0;  // 0: it was closed without an answer
+  std::string_view trace_id;      // of a trace that began here; empty: that of the headers, if any
+  std::string_view fault;         // what went wrong, for people; static text, empty: nothing
+  std::string_view fault_reason;  // and why, where the system or OpenSSL told
+  std::uint16_t status = 0;       // 0: it was closed without an answer
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   UpstreamRecord upstream;

@@ -1,6 +1,7 @@
 #include "frontend/answers.h"
 
 #include "base/characters.h"
+#include "frontend/grpc_details.h"
 #include "frontend/grpc_status.h"
 #include "frontend/limit_view.h"
 #include "frontend/problem.h"
@@ -101,8 +102,12 @@ void Answers::write_rate_headers(net::HeadWriter& head, const Op& op,
 void Answers::refuse_grpc(net::HeadWriter& head, const Op& op,
                           const Asking& asking) const noexcept {
   std::array<char, kDetailBytesMax> detail;
-  write_grpc(head, asking.content_type, grpc_status(op.reason), write_detail(detail, op));
+  const std::string_view message = write_detail(detail, op);
+  write_grpc(head, asking.content_type, grpc_status(op.reason), message);
   write_pushback(head, op);
+  std::array<char, kStatusDetailsBytesMax> room;
+  const std::string_view details = write_status_details(room, op, message);
+  if (!details.empty()) head.header("grpc-status-details-bin", details);
   write_rate_headers(head, op, asking);
 }
 

@@ -1,8 +1,10 @@
 #include "frontend/answers.h"
 
 #include "frontend/frontend_fixture.h"
+#include "frontend/grpc_details.h"
 #include "frontend/grpc_status.h"
 #include "frontend/problem.h"
+#include "identity/base64.h"
 #include "identity/flat_json.h"
 #include "support/property.h"
 
@@ -256,6 +258,36 @@ TEST_F(AnswersTest, SpeakGrpcToGrpcClients) {
             "The limit of 1 request in 60 seconds is reached. Try again in 60 seconds.");
   EXPECT_EQ(answer.body, "");
   EXPECT_TRUE(answer.head.has("RateLimit"));
+  // As protoc encodes it: code 8, the message, RetryInfo of 60 s, QuotaFailure of "api".
+  EXPECT_EQ(answer.head.get("grpc-status-details-bin"),
+            "CAgSSVRoZSBsaW1pdCBvZiAxIHJlcXVlc3QgaW4gNjAgc2Vjb25kcyBpcyByZWFjaGVkLiBU"
+            "cnkgYWdhaW4gaW4gNjAgc2Vjb25kcy4aMAoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUu"
+            "cnBjLlJldHJ5SW5mbxIECgIIPBpBCit0eXBlLmdvb2dsZWFwaXMuY29tL2dvb2dsZS5ycGMu"
+            "UXVvdGFGYWlsdXJlEhIKEAoDYXBpEgkxIGluIDYwIHM");
+}
+
+// Of more limits than have room as many are named as fit, and the rest of the status stays whole.
+TEST_F(AnswersTest, GiveGrpcClientsNoDetailsThatAreCut) {
+  std::vector<rules::Rule> many;
+  for (int i = 0; i < 20; ++i) {
+    many.push_back(rule(std::string(100, 'a') + std::to_string(i), {limit("1/1m")}));
+  }
+  use(many);
+  const Seen answer = refused(decided_after(1), {.content_type = "application/grpc"});
+  std::array<char, kStatusDetailsBytesMax> room;
+  std::string padded = answer.head.get("grpc-status-details-bin");
+  EXPECT_GT(padded.size(), 1000U);
+  padded.append((4 - padded.size() % 4) % 4, '=');
+  const auto decoded = identity::decode_base64(padded, room);
+  ASSERT_TRUE(decoded);
+  EXPECT_TRUE(decoded->ends_with("1 in 60 s"));
+}
+
+TEST_F(AnswersTest, SayNothingOfQuotasWhereNoneIsReached) {
+  use({}, rules::Unmatched::reject);
+  const Seen answer = refused(decided(), {.content_type = "application/grpc"});
+  EXPECT_EQ(answer.head.get("grpc-status"), "14");
+  EXPECT_FALSE(answer.head.has("grpc-status-details-bin"));
 }
 
 TEST_F(AnswersTest, TellGrpcClientsNotToTryAgainWhereItDoesNotHelp) {

@@ -17,7 +17,8 @@ constexpr Events events_of(std::uint32_t bits) noexcept {
   const bool failed = (bits & (EPOLLHUP | EPOLLERR)) != 0;
   return {.readable = (bits & EPOLLIN) != 0 || hung_up,
           .writable = (bits & EPOLLOUT) != 0 || failed,
-          .hung_up = hung_up};
+          .hung_up = hung_up,
+          .failed = failed};
 }
 
 tl::unexpected<Diagnostic> no_loop() {

@@ -37,6 +37,7 @@ struct Events {
   bool readable = false;
   bool writable = false;
   bool hung_up = false;  // the peer will send nothing more, or the connection failed
+  bool failed = false;   // nothing goes either way any more
 };
 
 // One descriptor in a loop, which the watcher does not own: stop watching, then close.

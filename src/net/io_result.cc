@@ -8,24 +8,30 @@
 namespace sluice::net {
 namespace {
 
-std::string tls_text(unsigned long code) {
-  const char* const reason = ERR_reason_error_string(code);
-  return std::string{"TLS: "} + (reason != nullptr ? reason : "unknown error");
+std::string_view or_unknown(const char* text) noexcept {
+  return text != nullptr ? text : "unknown error";
 }
 
 }  // namespace
 
-std::string IoFailure::text() const {
+std::string_view IoFailure::reason() const noexcept {
   switch (kind) {
     case Kind::none: return "no failure";
-    case Kind::system: return std::strerror(static_cast<int>(code));
-    case Kind::tls: return tls_text(code);
-    case Kind::certificate:
-      return std::string{"the peer's certificate is refused: "} +
-             X509_verify_cert_error_string(static_cast<long>(code));
+    case Kind::system: return or_unknown(::strerrordesc_np(static_cast<int>(code)));
+    case Kind::tls: return or_unknown(ERR_reason_error_string(code));
+    case Kind::certificate: return X509_verify_cert_error_string(static_cast<long>(code));
     case Kind::truncated: return "the peer closed the connection in the middle of TLS";
   }
   return "unknown failure";
+}
+
+std::string IoFailure::text() const {
+  const std::string why{reason()};
+  switch (kind) {
+    case Kind::tls: return "TLS: " + why;
+    case Kind::certificate: return "the peer's certificate is refused: " + why;
+    default: return why;
+  }
 }
 
 }  // namespace sluice::net

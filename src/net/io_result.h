@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace sluice::net {
 
@@ -20,6 +21,8 @@ struct IoFailure {
   unsigned long code = 0;
 
   [[nodiscard]] std::string text() const;
+  // The same without what goes before it: static text, or of OpenSSL's tables.
+  [[nodiscard]] std::string_view reason() const noexcept;
 };
 
 struct IoResult {

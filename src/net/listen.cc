@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <optional>
@@ -134,6 +135,16 @@ Listener::Listener(FileDescriptor descriptor, Endpoint endpoint)
 Listener Listener::inherited(int descriptor) {
   Listener listener{FileDescriptor{descriptor}, local_endpoint(descriptor)};
   listener.inode_ = 0;
+  listener.is_inherited_ = true;
+  return listener;
+}
+
+Parsed<Listener> Listener::share() const {
+  FileDescriptor same{::fcntl(descriptor_.get(), F_DUPFD_CLOEXEC, 0)};
+  if (!same) return cannot_listen(endpoint_, errno);
+  Listener listener{std::move(same), endpoint_};
+  listener.inode_ = 0;
+  listener.is_inherited_ = is_inherited_;
   return listener;
 }
 

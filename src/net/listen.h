@@ -31,6 +31,10 @@ class Listener {
   ~Listener();
 
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
+  [[nodiscard]] bool is_inherited() const noexcept { return is_inherited_; }
+  // The same socket once more: whoever of the two is faster gets a connection. Its file stays with
+  // the first.
+  [[nodiscard]] Parsed<Listener> share() const;
   // With the real port, if 0 was asked for.
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }
 
@@ -39,6 +43,7 @@ class Listener {
   Endpoint endpoint_;
   dev_t device_ = 0;  // of the socket's file, to know it again
   ino_t inode_ = 0;
+  bool is_inherited_ = false;
 };
 
 // `:8080` listens to IPv6 and IPv4, `[::]:8080` to IPv6 alone. The socket file that a dead process

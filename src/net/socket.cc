@@ -84,10 +84,11 @@ IoResult Socket::connected() noexcept {
 // Nothing below may touch this object after the call: its owner may have ended it.
 void Socket::on_events(Events events) {
   const bool news = (events.readable && !readable_) || (events.writable && !writable_) ||
-                    (events.hung_up && !hung_up_);
+                    (events.hung_up && !hung_up_) || (events.failed && !broken_);
   readable_ = readable_ || events.readable;
   writable_ = writable_ || events.writable;
   hung_up_ = hung_up_ || events.hung_up;
+  broken_ = broken_ || events.failed;
   if (news) on_ready_();
 }
 
@@ -110,6 +111,19 @@ IoResult Socket::receive(std::span<char> into) noexcept {
   if (got < 0) return IoResult::would_block();
   ended_ = true;
   return IoResult::closed();
+}
+
+IoResult Socket::peek(std::span<char> into) noexcept {
+  if (!readable_) return IoResult::would_block();
+  ssize_t got = 0;
+  do {
+    got = ::recv(descriptor_.get(), into.data(), into.size(), MSG_PEEK);
+  } while (got < 0 && errno == EINTR);
+  if (got > 0) return IoResult::done(static_cast<std::size_t>(got));
+  if (got == 0) return IoResult::closed();
+  if (!is_not_ready(errno)) return IoResult::system_failure(errno);
+  readable_ = false;
+  return IoResult::would_block();
 }
 
 IoResult Socket::send(std::span<const iovec> parts) noexcept {
@@ -146,7 +160,7 @@ void Socket::reset() noexcept {
 
 FileDescriptor Socket::release() noexcept {
   watcher_.stop();
-  connecting_ = readable_ = writable_ = hung_up_ = ended_ = false;
+  connecting_ = readable_ = writable_ = hung_up_ = broken_ = ended_ = false;
   return std::move(descriptor_);
 }
 

@@ -34,6 +34,10 @@ class Socket {
   [[nodiscard]] IoResult connected() noexcept;
 
   [[nodiscard]] IoResult receive(std::span<char> into) noexcept;
+  // The same, but the bytes stay where they are. Whoever finds too few of them waits for more,
+  // which are told anew.
+  [[nodiscard]] IoResult peek(std::span<char> into) noexcept;
+  void wait_for_more() noexcept { readable_ = false; }
   [[nodiscard]] IoResult send(std::span<const iovec> parts) noexcept;
 
   [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(descriptor_); }
@@ -41,6 +45,8 @@ class Socket {
   [[nodiscard]] bool can_write() const noexcept { return writable_; }
   // The peer will send nothing beyond what is still unread, or is gone altogether.
   [[nodiscard]] bool peer_hung_up() const noexcept { return hung_up_; }
+  // Nothing goes either way any more: it was reset, or failed.
+  [[nodiscard]] bool is_broken() const noexcept { return broken_; }
 
   void finish_writing() noexcept;  // half close: the peer reads the end
   void close() noexcept;
@@ -62,6 +68,7 @@ class Socket {
   bool readable_ = false;
   bool writable_ = false;
   bool hung_up_ = false;
+  bool broken_ = false;
   bool ended_ = false;  // the end has been read
 };
 

@@ -35,6 +35,9 @@ class Stream {
   // Done once the connection stands and the handshake, if any, is over.
   [[nodiscard]] IoResult establish() noexcept;
   [[nodiscard]] IoResult read(std::span<char> into) noexcept;
+  // What stands before TLS: the bytes stay unread. Too few of them: wait for more, and try again.
+  [[nodiscard]] IoResult peek(std::span<char> into) noexcept { return socket_.peek(into); }
+  void wait_for_more() noexcept { socket_.wait_for_more(); }
   // Done means that some bytes went, not all. Under TLS, what was blocked has to be offered again,
   // with or without more behind it.
   [[nodiscard]] IoResult write(std::span<const iovec> parts) noexcept;
@@ -45,6 +48,8 @@ class Stream {
   [[nodiscard]] bool can_write() const noexcept { return socket_.can_write(); }
   // The peer will send nothing more; it may still read.
   [[nodiscard]] bool peer_hung_up() const noexcept { return socket_.peer_hung_up(); }
+  // Nothing goes either way any more: the peer is gone.
+  [[nodiscard]] bool is_broken() const noexcept { return socket_.is_broken(); }
   // Null on plain connections.
   [[nodiscard]] const TlsSession* tls() const noexcept { return tls_.get(); }
 

@@ -167,11 +167,44 @@ TEST(Stream, TellsThatAPeerLeftWhoseBytesAreUnread) {
   EXPECT_TRUE(c.server.stream.peer_hung_up());
 }
 
+// Whoever ends its own direction may wait for an answer; whoever is gone does not, and that shows
+// as soon as something is said to it.
+TEST(Stream, TellsAPeerThatIsGoneFromOneThatOnlyEnded) {
+  Connection c;
+  c.server.listens = false;
+  c.client.stream.finish_writing();
+  ASSERT_TRUE(c.loop.until([&] { return c.server.stream.peer_hung_up(); }));
+  EXPECT_FALSE(c.server.stream.is_broken());
+  c.client.stream.close();
+  c.server.say("are you there?");
+  ASSERT_TRUE(c.loop.until([&] { return c.server.stream.is_broken(); }));
+}
+
+// Bytes that were looked at are still there, for whoever is to read them.
+TEST(Stream, LooksAtBytesWithoutTakingThem) {
+  Connection c;
+  c.server.listens = false;
+  std::array<char, 16> seen{};
+  EXPECT_TRUE(c.server.stream.peek(seen).is_blocked());
+  c.client.say("head");
+  ASSERT_TRUE(c.loop.until([&] { return c.server.calls == 1; }));
+  EXPECT_EQ(c.server.stream.peek(seen).bytes, 4);
+  c.server.stream.wait_for_more();
+  EXPECT_TRUE(c.server.stream.peek(seen).is_blocked());
+  c.client.say("er");
+  ASSERT_TRUE(c.loop.until([&] { return c.server.calls == 2; }));
+  EXPECT_EQ(c.server.stream.peek(seen).bytes, 6);
+  std::array<char, 16> read{};
+  EXPECT_EQ(c.server.stream.read(read).bytes, 6);
+  EXPECT_EQ(std::string_view(read.data(), 6), "header");
+}
+
 TEST(Stream, AResetIsAnErrorForThePeer) {
   Connection c;
   c.client.stream.reset();
   EXPECT_FALSE(c.client.stream.is_open());
   ASSERT_TRUE(c.loop.until([&] { return c.server.is_over(); }));
+  EXPECT_TRUE(c.server.stream.is_broken());
   EXPECT_TRUE(is_error(c.server.failure, ECONNRESET));
   EXPECT_EQ(c.server.failure->text(), "Connection reset by peer");
 }

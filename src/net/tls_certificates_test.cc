@@ -95,6 +95,7 @@ TEST_F(TlsCertificates, PresentsTheCertificateOfTheNameThatIsAskedFor) {
     Connection c{host, client({.verify = false}), name};
     ASSERT_TRUE(c.stands()) << name;
     EXPECT_EQ(c.client.stream.tls()->peer_subject(), std::string{"CN="} + expected) << name;
+    EXPECT_EQ(c.client.stream.tls()->verified_subject(), "") << "this client verifies nothing";
   }
   EXPECT_EQ(host->context_for(""), host->context_for(".wild.com"));
   EXPECT_EQ(host->context_for(""), host->context_for(std::string(1000, 'x')));
@@ -152,11 +153,17 @@ TEST_F(TlsCertificates, AsksClientsForCertificates) {
   const ServerPtr asking = server(options);
   Connection good{asking, client(known)};
   ASSERT_TRUE(good.stands()) << good.server_failure();
-  EXPECT_EQ(good.server.stream.tls()->peer_subject(), "CN=alice\\, of acme");
+  EXPECT_EQ(good.server.stream.tls()->verified_subject(), "CN=alice\\, of acme");
   Connection none{asking, client()};
   ASSERT_TRUE(none.stands());
-  EXPECT_EQ(none.server.stream.tls()->peer_subject(), "");
+  EXPECT_EQ(none.server.stream.tls()->verified_subject(), "");
   EXPECT_THAT((Connection{asking, client(unknown)}.server_failure()), HasSubstr("refused"));
+  TlsClientOptions unnamed = client_options();
+  unnamed.certificate = files(authority_.issue(
+      "unnamed", {.names = {"IP:127.0.0.1", "URI:spiffe://acme/billing", "DNS:billing"}}));
+  Connection service{asking, client(unnamed)};
+  ASSERT_TRUE(service.stands()) << service.server_failure();
+  EXPECT_EQ(service.server.stream.tls()->verified_subject(), "spiffe://acme/billing");
 
   options.client_certificates = ClientCertificates::require;
   const ServerPtr demanding = server(options);

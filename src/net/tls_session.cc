@@ -1,6 +1,7 @@
 #include "net/tls_session.h"
 
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <array>
@@ -75,6 +76,31 @@ std::size_t gather(std::span<const iovec> parts, std::span<char> into) noexcept 
     filled += count;
   }
   return filled;
+}
+
+std::string subject_of(const X509& certificate) {
+  const OwnedBio text{BIO_new(BIO_s_mem())};
+  if (text == nullptr) return {};
+  X509_NAME_print_ex(text.get(), X509_get_subject_name(&certificate), 0, XN_FLAG_RFC2253);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(text.get(), &data);
+  return {data, static_cast<std::size_t>(std::max(size, 0L))};
+}
+
+// As services among themselves are named: spiffe://example.com/billing.
+std::string first_alternative_name(const X509& certificate) {
+  const Owned<GENERAL_NAMES, GENERAL_NAMES_free> names{static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(&certificate, NID_subject_alt_name, nullptr, nullptr))};
+  for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_URI && name->type != GEN_DNS) continue;
+    const ASN1_STRING* const text = name->d.ia5;  // which both are
+    std::string found{reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+                      static_cast<std::size_t>(ASN1_STRING_length(text))};
+    // Whoever signs anything must not smuggle in a name that reads as another.
+    if (std::ranges::all_of(found, [](char c) { return c > 0x20 && c < 0x7f; })) return found;
+  }
+  return {};
 }
 
 }  // namespace
@@ -191,12 +217,15 @@ bool TlsSession::is_resumed() const noexcept { return SSL_session_reused(ssl_.ge
 
 std::string TlsSession::peer_subject() const {
   const X509* const certificate = SSL_get0_peer_certificate(ssl_.get());
-  const OwnedBio text{BIO_new(BIO_s_mem())};
-  if (certificate == nullptr || text == nullptr) return {};
-  X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253);
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(text.get(), &data);
-  return {data, static_cast<std::size_t>(std::max(size, 0L))};
+  if (certificate == nullptr) return {};
+  std::string subject = subject_of(*certificate);
+  return subject.empty() ? first_alternative_name(*certificate) : subject;
+}
+
+std::string TlsSession::verified_subject() const {
+  const bool is_verified = (SSL_get_verify_mode(ssl_.get()) & SSL_VERIFY_PEER) != 0 &&
+                           SSL_get_verify_result(ssl_.get()) == X509_V_OK;
+  return is_verified ? peer_subject() : std::string{};
 }
 
 }  // namespace sluice::net

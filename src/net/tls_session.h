@@ -45,8 +45,11 @@ class TlsSession {
   [[nodiscard]] std::string_view version() const noexcept;      // TLSv1.3
   [[nodiscard]] std::string_view server_name() const noexcept;  // what the client asked for
   [[nodiscard]] bool is_resumed() const noexcept;
-  // The subject of the certificate that the peer gave, as RFC 2253 writes it; empty without one.
+  // The subject of the certificate that the peer gave, as RFC 2253 writes it, or, where it has
+  // none, its first alternative name (URI or DNS). Empty without a certificate.
   [[nodiscard]] std::string peer_subject() const;
+  // The same, but empty for a certificate that nobody verified.
+  [[nodiscard]] std::string verified_subject() const;
 
  private:
   TlsSession(OwnedSsl ssl, std::shared_ptr<const TlsServer> server, Socket& socket) noexcept;

@@ -234,12 +234,14 @@ class EarlyUpstream(Upstream):
 class Gateway:
     """`sluice serve -c FILE`, with all that it says on standard error."""
 
-    def __init__(self, file):
+    def __init__(self, file, command=None, pass_fds=()):
+        self.file = file
         self.process = subprocess.Popen(
-            [BINARY, "serve", "-c", file],
+            command or [BINARY, "serve", "-c", file],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env={**os.environ, "NO_COLOR": "1"},
+            pass_fds=pass_fds,
         )
         self.said = ""
         self.listens = threading.Event()
@@ -282,6 +284,17 @@ class Gateway:
     def says(self, text):
         wait_until(lambda: text in self.said, f"it says {text!r}; it said {self.said}")
 
+    def connections(self):
+        """Of clients, that stand: (address, port) of the other ends."""
+        wanted = "%04X" % self.port
+        found = []
+        with open("/proc/net/tcp", encoding="ascii") as table:
+            for line in list(table)[1:]:
+                _, local, remote, state, *_ = line.split()
+                if local.endswith(":" + wanted) and state == "01":
+                    found.append(remote)
+        return found
+
     def resident_bytes(self):
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
             return 1024 * int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
@@ -310,6 +323,40 @@ class Gateway:
         self.wait()
 
 
+class Authority:
+    """Issues certificates, as FILE.pem with FILE.key beside it."""
+
+    def __init__(self, folder, name):
+        self.folder = folder
+        self.path = os.path.join(folder, name)
+        self.file = self.path + ".pem"
+        self.openssl(
+            *("req", "-x509", *self.NEW_KEY, "-days", "2", "-subj", f"/CN={name}"),
+            *("-keyout", self.path + ".key", "-out", self.file),
+        )
+
+    NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+
+    def openssl(self, *arguments):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+
+    def issue(self, name, common_name, names="", days=1):
+        """Returns the path without its ending. Of fewer than 0 days: it has expired."""
+        path = os.path.join(self.folder, name)
+        self.openssl(
+            *("req", *self.NEW_KEY, "-subj", f"/CN={common_name}" if common_name else "/"),
+            *("-keyout", path + ".key", "-out", path + ".csr"),
+        )
+        with open(path + ".ext", "w", encoding="ascii") as stream:
+            stream.write(f"subjectAltName={names}\n" if names else "basicConstraints=CA:FALSE\n")
+        self.openssl(
+            *("x509", "-req", "-in", path + ".csr", "-CA", self.file, "-CAkey", self.path + ".key"),
+            *("-CAcreateserial", "-days", str(days), "-extfile", path + ".ext"),
+            *("-out", path + ".pem"),
+        )
+        return path
+
+
 class GatewayTest(ScenarioTest):
     """A test with upstreams and gateways that end with it."""
 
@@ -333,12 +380,21 @@ class GatewayTest(ScenarioTest):
 
     STATE = "state: {memory: 4MiB}"
 
-    def configuration(self, *upstreams, rules=NO_RULES, of_upstream="", more="", state=STATE):
+    def configuration(
+        self,
+        *upstreams,
+        rules=NO_RULES,
+        of_upstream="",
+        more="",
+        state=STATE,
+        listen="127.0.0.1:0",
+        workers=2,
+    ):
         servers = ", ".join(f"'{getattr(one, 'address', one)}'" for one in upstreams)
         return "\n".join(
             [
-                "listen: {gateway: 127.0.0.1:0}",
-                "workers: 2",
+                f"listen: {{gateway: {listen}}}",
+                f"workers: {workers}",
                 f"upstreams: {{app: {{servers: [{servers}]{of_upstream and ', '}{of_upstream}}}}}",
                 "routes: [{path: /**, upstream: app}]",
                 f"rules: {rules}",
@@ -354,6 +410,11 @@ class GatewayTest(ScenarioTest):
 
     def gateway(self, *upstreams, **options):
         return self.serve(self.configuration(*upstreams, **options))
+
+    def log(self):
+        """What `access_log: {file: access.log}` has."""
+        with open(os.path.join(self.folder, "access.log"), encoding="utf-8") as stream:
+            return stream.read()
 
     def ended_well(self, gateway):
         if gateway.process.poll() is None:

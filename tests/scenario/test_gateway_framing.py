@@ -1,5 +1,6 @@
 """What the gateway takes for a request, byte by byte, and how it refuses the rest."""
 
+import os
 import threading
 import unittest
 
@@ -130,6 +131,24 @@ class Refusals(GatewayTest):
             self.assertEqual(client.get().status, 200)
         with self.front.connect() as client:
             self.assertIn(client.ask(get("a.example:443", method="CONNECT")).status, (400, 405))
+
+
+class Logged(GatewayTest):
+    # A line of what was no request must not come back as one.
+    def test_what_was_no_request_is_not_replayed(self):
+        for form in ("json", "text"):
+            log = f"access_log: {{file: {form}.log, format: {form}}}"
+            front = self.gateway(self.upstream(), more=log)
+            with front.connect() as client:
+                self.assertProblem(client.ask(b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"), 400)
+            self.assertEqual(front.get("/seen").status, 200)
+            self.assertEqual(front.stop(), 0)
+            path = os.path.join(self.folder, f"{form}.log")
+            with open(path, encoding="utf-8") as stream:
+                self.assertEqual(len(stream.readlines()), 2)
+            replayed = self.ok("replay", path, "--rules", front.file)
+            self.assertIn("1 requests, 1 passed", replayed.out)
+            self.assertIn("what was no request: 1", replayed.out)
 
 
 class Understood(GatewayTest):

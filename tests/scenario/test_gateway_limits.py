@@ -189,6 +189,27 @@ class UnderWay(GatewayTest):
         wait_until(lambda: front.get("/").status == 200, "there is room again", 10)
         more.set()
 
+    # A lease that nobody renews would run out under a request that takes longer.
+    def test_a_slot_is_taken_as_long_as_the_answer_lasts(self):
+        def serve(request, wire):
+            if request.target != "/slow":
+                return wire.send(reply()) or True
+            wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlo")
+            self.finish.acquire(timeout=PATIENCE)
+            return wire.send(b"ng") or True
+
+        app = self.upstream(serve)
+        self.addCleanup(self.finish.release, 1000)  # before it is stopped
+        front = self.gateway(app, rules="[{name: s, per: ip, limit: {concurrent: 1, ttl: 1s}}]")
+        (slow,) = self.occupied(front, app, 1)
+        end = time.monotonic() + 3.5
+        while time.monotonic() < end:
+            self.assertEqual(front.get("/").status, 429)
+        self.finish.release()
+        answer = slow.answer()
+        self.assertEqual((answer.status, answer.body), (200, b"long"))
+        wait_until(lambda: front.get("/").status == 200, "there is room again", 10)
+
     QUEUE = (
         "[{name: smooth, match: {path: /q}, per: ip, limit: 2/1s, algorithm: leaky_bucket, "
         "burst: 1, over: {queue: 1m, waiting: 3}}]"
@@ -290,6 +311,42 @@ class SlowClients(GatewayTest):
             client.send(get("/", f"Content-Length: {size}", method="POST"))
             client.send(b"a" * size)
             self.assertEqual(client.answer().body, b"took it")
+
+    def test_an_answer_that_nobody_takes(self):
+        app = self.upstream(lambda _, wire: wire.send(reply(b"x" * (16 << 20))) or True)
+        front = self.gateway(app, more="gateway: {written_within: 300ms}")
+        with front.connect(receive_buffer=4096) as client:
+            client.send(get())
+            wait_until(lambda: app.requests, "it is passed on")
+            wait_until(lambda: not front.connections(), "the gateway gives up")
+
+    def test_a_connection_has_so_many_requests(self):
+        front = self.gateway(self.upstream(), more="gateway: {requests_per_connection: 2}")
+        with front.connect() as client:
+            self.assertIsNone(client.get().get("connection"))
+            self.assertEqual(client.get().get("connection"), "close")
+            self.assertTrue(client.is_closed())
+
+    def test_heads_have_the_size_that_is_configured(self):
+        more = "gateway: {request_line_max: 1KiB, headers_max: 2KiB, header_lines: 5}"
+        front = self.gateway(self.upstream(), more=more)
+        self.assertEqual(front.get("/" + "a" * 1100).status, 414)
+        self.assertEqual(front.get("/", "A: " + "a" * 2100).status, 431)
+        self.assertEqual(front.get("/", *["A: a"] * 5).status, 431)
+        self.assertEqual(front.get("/", *["A: a"] * 4).status, 200)
+        # Also those that were understood by the old limits, once there are new ones.
+        with open(front.file, encoding="utf-8") as stream:
+            text = stream.read()
+        self.file("sluice.yaml", text.replace("headers_max: 2KiB", "headers_max: 4KiB"))
+        front.says("took over")
+        wait_until(lambda: front.get("/", "A: " + "a" * 2100).status == 200, "more is allowed")
+
+    def test_a_body_rate_below_a_second_is_heeded(self):
+        more = "gateway: {body_rate: 1000, body_every: 200ms}"
+        front = self.gateway(self.upstream(), more=more)
+        with front.connect() as client:
+            client.send(get("/", "Content-Length: 100000", method="POST") + b"a")
+            self.assertEqual(client.answer().status, 408)
 
     def test_one_address_has_so_many_connections(self):
         text = self.configuration(self.upstream(), more="gateway: {connections_per_address: 2}")

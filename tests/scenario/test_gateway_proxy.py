@@ -83,6 +83,75 @@ class Headers(GatewayTest):
         self.assertEqual(request.get("x-real-ip"), "10.4.4.4")
         self.assertIsNone(request.get("x_forwarded_for"))
 
+    def test_the_port_is_the_one_that_the_client_came_to(self):
+        app = self.upstream()
+        front = self.gateway(app)
+        front.get("/", "X-Forwarded-Port: 1")
+        self.assertEqual(app.requests[0].all("x-forwarded-port"), [str(front.port)])
+
+    def test_forwarded_instead_of_x_forwarded(self):
+        request = self.passed(*self.FORGED, more="gateway: {forwarded: forwarded}")
+        self.assertEqual(
+            request.all("forwarded"), ["for=127.0.0.1;host=a.example;proto=http"]
+        )
+        for name in ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip"):
+            self.assertIsNone(request.get(name), name)
+
+    def test_forwarded_continues_the_word_of_trusted_proxies(self):
+        request = self.passed(
+            "Forwarded: for=10.3.3.3;proto=https",
+            "Forwarded: for=10.4.4.4",
+            more="gateway: {forwarded: both}\nclients: {trusted_proxies: [127.0.0.0/8]}",
+        )
+        self.assertEqual(
+            request.all("forwarded"),
+            [
+                "for=10.3.3.3;proto=https, for=10.4.4.4, "
+                "for=127.0.0.1;host=a.example;proto=http"
+            ],
+        )
+        self.assertEqual(request.all("x-forwarded-for"), ["127.0.0.1"])
+
+    def test_nothing_is_said_of_the_client_where_that_is_wanted(self):
+        request = self.passed(*self.FORGED, more="gateway: {forwarded: none}")
+        for name, _ in request.headers:
+            self.assertNotIn("forwarded", name.lower())
+
+    PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+    def test_traces_pass_as_they_are(self):
+        for more in ("", "gateway: {tracing: {start: true}}"):
+            request = self.passed(f"traceparent: {self.PARENT}", "tracestate: a=1,b=2", more=more)
+            self.assertEqual(request.all("traceparent"), [self.PARENT])
+            self.assertEqual(request.all("tracestate"), ["a=1,b=2"])
+        self.assertIsNone(self.passed().get("traceparent"))
+
+    def test_a_trace_begins_where_there_is_none_or_a_malformed_one(self):
+        log = "\naccess_log: {file: access.log, format: json}"
+        more = "gateway: {tracing: {sampled: false}}" + log
+        seen = set()
+        for wrong in ((), ("traceparent: 00-4bf9-00f0-01", "tracestate: a=1")):
+            request = self.passed(*wrong, more=more)
+            (parent,) = request.all("traceparent")
+            self.assertRegex(parent, "^00-[0-9a-f]{32}-[0-9a-f]{16}-00$")
+            self.assertIsNone(request.get("tracestate"))
+            seen.add(parent)
+            trace = f'"trace_id":"{parent[3:35]}"'
+            wait_until(lambda: trace in self.log(), "the log names the trace")
+        self.assertEqual(len(seen), 2)
+
+    # Who counts hops wants to know how far a request comes.
+    def test_options_for_the_gateway_itself(self):
+        app = self.upstream()
+        with self.gateway(app).connect() as client:
+            answer = client.ask(get("/", "Max-Forwards: 0", method="OPTIONS"))
+            self.assertEqual((answer.status, app.requests), (204, []))
+            self.assertIn("GET", answer.get("allow"))
+            client.ask(get("*", "Max-Forwards: 3", method="OPTIONS"))
+            self.assertEqual(app.requests[0].all("max-forwards"), ["2"])
+            client.ask(get("/", "Max-Forwards: 0"))  # means nothing to other methods
+            self.assertEqual(app.requests[1].all("max-forwards"), ["0"])
+
     def test_every_hop_is_named(self):
         said = reply(b"", "200 OK", "Via: 1.1 b")
         app = self.upstream(lambda request, wire: wire.send(said) or True)

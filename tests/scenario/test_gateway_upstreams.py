@@ -6,7 +6,7 @@ import time
 import unittest
 from collections import Counter
 
-from gateway_support import GatewayTest, Upstream, get, post, reply, wait_until
+from gateway_support import PATIENCE, GatewayTest, Upstream, get, post, reply, wait_until
 
 
 def unused_address():
@@ -45,6 +45,46 @@ class Failures(GatewayTest):
             self.assertGreaterEqual(time.monotonic() - begin, 0.2)
         silent.set()
         self.assertEqual(len(app.requests), 1)  # asked once: it may have been acted upon
+
+    # Its queue is full, and the system lets nobody else in.
+    def test_a_server_that_does_not_accept(self):
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen(0)
+            address = listener.getsockname()
+            waiting = [socket.socket() for _ in range(8)]
+            for one in waiting:
+                self.addCleanup(one.close)
+                one.setblocking(False)
+                one.connect_ex(address)
+            front = self.gateway("127.0.0.1:%d" % address[1], of_upstream="connect: 300ms")
+            self.assertProblem(front.get(), 504)
+            front.says("the server did not accept in time")
+
+    # Lively all the time, and yet too long.
+    def test_a_request_that_takes_too_long_in_all(self):
+        over = threading.Event()
+
+        def drip(request, wire):
+            if request.target == "/head":
+                over.wait(PATIENCE)
+                return False
+            wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            while not over.wait(0.02):
+                wire.send(b"x")
+            return False
+
+        front = self.gateway(self.upstream(drip), of_upstream="total: 400ms")
+        self.addCleanup(over.set)
+        self.assertProblem(front.get("/head"), 504)
+        with front.connect() as client:
+            begin = time.monotonic()
+            client.send(get("/body"))
+            answer = client.head()
+            self.assertEqual(answer.status, 200)
+            with self.assertRaises((EOFError, ConnectionResetError)):
+                client.body(answer)
+            self.assertLess(time.monotonic() - begin, 10)
 
     def test_an_answer_that_stops_half_way(self):
         stop = threading.Event()
@@ -135,6 +175,16 @@ class IdleConnections(GatewayTest):
             for _ in range(4):
                 self.assertEqual(client.get().status, 200)
         self.assertEqual([one.connection for one in app.requests], [1, 1, 2, 2, 3, 3, 4])
+
+    # A server in trouble is not asked to death.
+    def test_only_so_many_are_asked_twice(self):
+        app = self.upstream(lambda *_: False)
+        front = self.gateway(app, workers=1)
+        with front.connect() as client:
+            for _ in range(200):
+                self.assertEqual(client.get().status, 502)
+        self.assertLessEqual(len(app.requests), 200 + 200 // 5 + 20)
+        self.assertGreater(len(app.requests), 200)
 
     def test_a_post_is_not(self):
         app = self.dying()

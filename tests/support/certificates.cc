@@ -32,6 +32,7 @@ void set_serial(X509* certificate) {
 }
 
 void set_name(X509* certificate, const std::string& common_name) {
+  if (common_name.empty()) return;  // it has other names
   X509_NAME* const name = X509_get_subject_name(certificate);
   const auto* const text = reinterpret_cast<const unsigned char*>(common_name.c_str());
   require(X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, text, -1, -1, 0) == 1, "name");

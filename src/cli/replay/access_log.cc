@@ -97,7 +97,7 @@ Parsed<LoggedRequest> parse_combined(std::string_view line) {
     request.method = *method;
     request.target = words.substr(0, words.rfind(" HTTP/"));
   } else {
-    request.target = text_of(*asked);  // what was sent was no request
+    request.is_request = false;
   }
   const auto status = parse_number(rest.substr(0, rest.find(' ')));
   if (!status || *status > 999) return no_combined("the status");
@@ -135,6 +135,7 @@ Parsed<LoggedRequest> parse_json_line(std::string_view line) {
   const auto take = [&json](std::string_view name, std::string& to) {
     if (const std::string_view value = json.find(name); !value.empty()) to = value;
   };
+  request.is_request = json.find("malformed") != "true";
   take("method", request.method);
   take("host", request.host);
   take("target", request.target);

@@ -5,7 +5,7 @@
 //               "target":"/x","status":200,"duration_ns":1200000,"user":"u","api_key":"k",
 //               "tenant":"t","tier":"paid","country":"NL","asn":64496,"headers":{"x-plan":"free"}}
 //              Only `time` is required. Who was asking is taken from the line: nobody can verify it
-//              again.
+//              again. "malformed":true marks what was no request.
 //   combined   nginx and Apache: ip - user [time] "GET /x HTTP/1.1" 200 123 "referer" "agent"
 #pragma once
 
@@ -23,6 +23,7 @@
 namespace sluice::cli {
 
 struct LoggedRequest {
+  bool is_request = true;  // false: what a client sent was none, and nobody decided about it
   WallTime at;
   IpAddress ip;
   std::string method = "GET";

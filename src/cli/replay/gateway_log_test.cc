@@ -137,6 +137,17 @@ TEST(GatewayLog, IsReadBackFromText) {
   });
 }
 
+// What a client sent instead of a request never comes back as one.
+TEST(GatewayLog, MarksWhatWasNoRequest) {
+  const AccessRecord record{.at = WallTime{std::chrono::seconds{1}}, .status = 400};
+  const Parsed<LoggedRequest> json = parse_json_line(line(record, {.form = LogForm::json}));
+  ASSERT_TRUE(json) << json.error().text();
+  EXPECT_FALSE(json->is_request);
+  const Parsed<LoggedRequest> text = parse_combined(line(record, {.form = LogForm::text}));
+  ASSERT_TRUE(text) << text.error().text();
+  EXPECT_FALSE(text->is_request);
+}
+
 // A request that took days is one that took as long as can be read.
 TEST(GatewayLog, KeepsWithinWhatCanBeRead) {
   const std::string endless(100'000, '"');

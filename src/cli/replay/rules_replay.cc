@@ -230,7 +230,8 @@ std::string change_text(const LoggedRequest& logged, const Run::Verdict& before,
 
 // ---- reading ----------------------------------------------------------------------------------
 
-// One log, line by line; lines that are blank are skipped.
+// One log, line by line; lines that are blank are skipped, and those of what was no request: the
+// gateway refused it before any rule was asked.
 class LogReader {
  public:
   static Parsed<LogReader> open(const RulesReplayOptions& options) {
@@ -253,9 +254,14 @@ class LogReader {
             fmt::format("{}:{}: {}", lines_.name(), lines_.line_number(), request.error().message),
             request.error().remedy);
       }
+      if (!request->is_request) {
+        ++malformed_;
+        continue;
+      }
       return *std::move(request);
     }
   }
+  [[nodiscard]] std::uint64_t malformed() const noexcept { return malformed_; }
 
  private:
   LogReader(LineReader lines, std::optional<LogFormat> format)
@@ -263,6 +269,7 @@ class LogReader {
 
   LineReader lines_;
   std::optional<LogFormat> format_;
+  std::uint64_t malformed_ = 0;
 };
 
 ExitCode fail(const Diagnostic& mistake) {
@@ -314,6 +321,9 @@ ExitCode replay_rules(const RulesReplayOptions& options) {
     return fail(logged.error());
   }
   if (!options.json) output.write(summary(**run, output));
+  if (!options.json && log->malformed() > 0) {
+    output.write(fmt::format("\nLeft out what was no request: {}.\n", log->malformed()));
+  }
   if (other && !options.json) {
     output.write(fmt::format("\nWith {}: {} passed, {} refused; {} requests change their answer\n",
                              options.diff, other->sum().passed,

@@ -6,25 +6,20 @@
 
 namespace sluice::gateway {
 
-Connection::Connection(Gateway& gateway, net::Peer peer)
+Connection::Connection(Gateway& gateway, net::Peer peer, const Entrance& entrance)
     : gateway_(gateway),
-      peer_(peer),
       stream_(net::Callback<>::to<&Connection::on_stream>(*this)),
-      timer_(net::Callback<>::to<&Connection::on_timer>(*this)) {
-  const std::string text = peer.address.text();
-  peer_text_ = {peer_bytes_.data(), text.copy(peer_bytes_.data(), peer_bytes_.size())};
+      timer_(net::Callback<>::to<&Connection::on_timer>(*this)),
+      renewal_(net::Callback<>::to<&Connection::on_renewal>(*this)),
+      total_(net::Callback<>::to<&Connection::on_total>(*this)),
+      phase_(entrance.proxy_protocol ? Phase::announced : Phase::handshake) {
+  set_peer(peer);
+  set_port(entrance.port);
 }
 
 Connection::~Connection() {
   if (exchange_ != nullptr) give_back_exchange();
   gateway_.buffers_.give_back(std::move(buffer_));
-}
-
-bool Connection::open(FileDescriptor descriptor) {
-  if (stream_.open(gateway_.loop_, std::move(descriptor)).is_failed()) return false;
-  if (gateway_.tls_ != nullptr && !stream_.start_tls(gateway_.tls_)) return false;
-  arm(options().head_within);
-  return true;
 }
 
 const GatewayOptions& Connection::options() const noexcept {
@@ -57,6 +52,7 @@ void Connection::run(Step next) {
 
 Connection::Step Connection::step() {
   switch (phase_) {
+    case Phase::announced: return hear_announcement();
     case Phase::handshake: return shake_hands();
     case Phase::idle: return wait_for_request();
     case Phase::head: return read_head();
@@ -67,15 +63,6 @@ Connection::Step Connection::step() {
     case Phase::answering: return write_answer();
   }
   return Step::gone;
-}
-
-Connection::Step Connection::shake_hands() {
-  const net::IoResult result = stream_.establish();
-  if (result.is_blocked()) return Step::wait;
-  if (!result.is_done()) return Step::gone;
-  phase_ = Phase::idle;
-  arm(options().head_within);
-  return Step::again;
 }
 
 Connection::Step Connection::wait_for_request() {
@@ -117,23 +104,47 @@ Connection::Step Connection::read_head() {
       }
       return Step::wait;
     }
-    if (!result.is_done()) return Step::gone;
+    if (!result.is_done()) return end_of_requests(result);
     if (in_.begin == in_.end) arm(options().head_within);  // the first bytes of a request
     in_.end += result.bytes;
   }
 }
 
+// Nothing more will come. What came may have been the beginning of a request, which goes with it.
+Connection::Step Connection::end_of_requests(const net::IoResult& result) {
+  const bool is_between = in_.begin == in_.end;
+  if (!result.is_closed() || !is_between) return Step::gone;
+  give_back_exchange();
+  phase_ = Phase::idle;
+  return close();
+}
+
 // Nothing to do for the client but to see whether it is still there.
 Connection::Step Connection::watch_client() { return client_left() ? cut() : Step::wait; }
 
-// A client that only sends nothing more looks like one that is gone, and those are far more common:
-// what was held for them is of use to others.
-bool Connection::client_left() const noexcept { return stream_.peer_hung_up(); }
+// A client that has sent the end of its side may wait for its answer, or be gone; and what is held
+// for those who are gone is of use to others. Nothing tells the two apart but saying something:
+// every client of HTTP/1.1 passes over a 100, and of one that is gone the system resets the
+// connection.
+bool Connection::client_left() noexcept {
+  constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  if (stream_.is_broken()) return true;
+  if (!stream_.peer_hung_up() || head().minor_version == 0) return false;
+  if (std::exchange(exchange_->asked_if_there, true)) return false;
+  return stream_.write(kContinue).bytes != kContinue.size();
+}
+
+// In the middle of an answer nobody can be asked. Who ends its side only then leaves, as a rule:
+// those who wait for an answer end it with the request.
+bool Connection::client_left_its_answer() const noexcept {
+  return stream_.is_broken() || (stream_.peer_hung_up() && !exchange_->client_ended);
+}
 
 void Connection::on_timer() { run(timed_out()); }
 
 Connection::Step Connection::timed_out() {
   switch (phase_) {
+    case Phase::announced:
     case Phase::handshake: ++gateway_.counts_.timeouts; return Step::gone;
     case Phase::idle: return close();
     case Phase::head:
@@ -162,8 +173,9 @@ Connection::Step Connection::timed_out() {
     arm(options().body_every);  // slowly, but it does
     return Step::again;
   }
-  const auto seconds = static_cast<std::uint64_t>(options().body_every / std::chrono::seconds{1});
-  const std::uint64_t wanted = seconds * options().body_bytes_per_second;
+  const auto milliseconds =
+      static_cast<std::uint64_t>(options().body_every / std::chrono::milliseconds{1});
+  const std::uint64_t wanted = milliseconds * options().body_bytes_per_second / 1000;
   if (came < wanted) {
     ++gateway_.counts_.timeouts;
     keep_alive_ = false;
@@ -174,8 +186,23 @@ Connection::Step Connection::timed_out() {
   return Step::again;
 }
 
+void Connection::renew_in_time() {
+  const Nanos every = exchange_->op.renew_every();
+  if (every > Nanos{0}) gateway_.loop_.set(renewal_, every);
+}
+
+// The request is still in flight: what it holds must not run out under it.
+void Connection::on_renewal() {
+  gateway_.worker_.renew(exchange_->op, now());
+  renew_in_time();
+}
+
+void Connection::on_total() {
+  if (phase_ == Phase::connecting || phase_ == Phase::relaying) run(took_too_long());
+}
+
 void Connection::drain() {
-  if (phase_ == Phase::idle || phase_ == Phase::handshake) arm(kFarewell);
+  if (phase_ <= Phase::idle) arm(kFarewell);
 }
 
 // ---- exchanges --------------------------------------------------------------------------------
@@ -199,7 +226,9 @@ void Connection::begin_exchange() {
   exchange.status = 0;
   exchange.answer_bytes = 0;
   exchange.upstream_time = Nanos{0};
+  exchange.asked_if_there = exchange.client_ended = exchange.has_trace = false;
   exchange.fault = "";
+  exchange.failure = {};
   exchange.request_id_bytes = 0;
   exchange.upload.reset();
   exchange.download.reset();
@@ -230,6 +259,8 @@ Connection::Step Connection::end_exchange() {
 
 void Connection::give_back_exchange() {
   Exchange& exchange = *exchange_;
+  renewal_.cancel();
+  total_.cancel();
   if (exchange.upstream != nullptr) release_upstream(false);
   if (in_.floor > 0 || exchange.status != 0) tell_observer();
   leave_hold();
@@ -262,6 +293,9 @@ void Connection::tell_observer() {
       .tier = {},
       .country = {},
       .request_id = {exchange.request_id.data(), exchange.request_id_bytes},
+      .trace_id = exchange.trace_id(),
+      .fault = exchange.fault,
+      .fault_reason = {},
       .status = exchange.status,
       .bytes_in = exchange.upload.bytes(),
       .bytes_out = exchange.download.bytes() + exchange.answer_bytes,
@@ -291,6 +325,9 @@ void Connection::tell_observer() {
     record.upstream.first_byte = exchange.upstream_time;
     record.upstream.retries = exchange.retries;
     record.upstream.meters = exchange.group->options().meters.get();
+  }
+  if (exchange.fault[0] != '\0' && exchange.failure.kind != net::IoFailure::Kind::none) {
+    record.fault_reason = exchange.failure.reason();
   }
   gateway_.observer_.ended(record, now());
 }

@@ -1,15 +1,17 @@
 // A client's connection, and the request that is under way on it.
 //
-//     handshake -> idle -> head -> (waiting) -> (held) -> connecting -> relaying -> idle ...
-//                                  \\--------------> answering ---------------------/
+//     (announced) -> handshake -> idle -> head -> (waiting) -> (held) -> connecting -> relaying ->
+//     idle
+//                                                \\--------------> answering ---------------------/
 //
 // drive() goes as far as it can and is called again whenever something becomes possible: on the
 // client's stream, on the upstream's, by a timer, by the store. An idle connection holds no buffer
 // and nothing of a request: those are taken from the gateway when a request begins.
 //
-// connection.cc has the life and the phases, connection_request.cc the way from a head to a
-// decision, connection_upstream.cc the way to a server, connection_answer.cc what is said to the
-// client. One thread.
+// connection.cc has the life and the phases, connection_arrival.cc what comes before the first
+// request, connection_request.cc the way from a head to a decision, connection_forward.cc the head
+// that goes on to a server, connection_upstream.cc the way to it and back, connection_answer.cc
+// what is said to the client. One thread.
 #pragma once
 
 #include "engine/op.h"
@@ -18,6 +20,7 @@
 #include "frontend/gateway/buffer_pool.h"
 #include "frontend/gateway/routing.h"
 #include "frontend/gateway/upstream.h"
+#include "frontend/trace_context.h"
 #include "net/acceptor.h"
 #include "net/event_loop.h"
 #include "net/http/request_parser.h"
@@ -30,13 +33,19 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace sluice::gateway {
 
 class Gateway;
+
+// How many proxies a request may still pass; nothing: it does not say, or no number.
+[[nodiscard]] std::optional<std::uint64_t> max_forwards(
+    std::span<const HeaderView> headers) noexcept;
 
 // Who was asking, for the log: copied, since what it came from is gone when that is written.
 struct WhoAsked {
@@ -59,6 +68,7 @@ struct Exchange {
   Exchange(const net::HeadLimits& head, std::size_t headers)
       : request_headers(headers), request(request_headers, head), response(response_headers) {}
 
+  std::uint32_t generation = 0;  // of the options that its limits are from
   std::vector<HeaderView> request_headers;
   std::array<HeaderView, net::kHeadersMax> response_headers;
   std::array<HeaderView, 64> request_trailers;
@@ -87,6 +97,8 @@ struct Exchange {
   bool head_received = false;     // of the final answer
   bool upload_failed = false;     // the server takes no more; maybe it has answered
   bool through_trusted = false;
+  bool asked_if_there = false;  // a client that has sent the end of its side
+  bool client_ended = false;    // its side, before the answer began
   std::uint64_t client_hash = 0;
   WhoAsked who;
 
@@ -97,13 +109,20 @@ struct Exchange {
   std::uint16_t status = 0;
   std::uint64_t answer_bytes = 0;  // of a body of our own
   const char* fault = "";
+  net::IoFailure failure;  // of the last server that was tried
   std::array<char, 64> request_id;
   std::size_t request_id_bytes = 0;
+  frontend::TraceParentText trace;  // of a trace that began here
+  bool has_trace = false;
+
+  [[nodiscard]] std::string_view trace_id() const noexcept {
+    return has_trace ? std::string_view{trace.data() + 3, 32} : std::string_view{};
+  }
 };
 
 class Connection : public net::ListHook {
  public:
-  Connection(Gateway& gateway, net::Peer peer);
+  Connection(Gateway& gateway, net::Peer peer, const Entrance& entrance);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -114,6 +133,7 @@ class Connection : public net::ListHook {
   // Ends with the answer to the request under way, or to one that comes within kFarewell.
   void drain();
   [[nodiscard]] const net::Peer& peer() const noexcept { return peer_; }
+  [[nodiscard]] bool is_counted() const noexcept { return counted_; }
 
   // A client that was told nothing of the end may be sending its next request just now: closing at
   // once would lose it.
@@ -121,6 +141,7 @@ class Connection : public net::ListHook {
 
  private:
   enum class Phase : std::uint8_t {
+    announced,  // by a load balancer, or about to be
     handshake,
     idle,
     head,
@@ -137,17 +158,28 @@ class Connection : public net::ListHook {
   void on_stream() { drive(); }
   void on_upstream() { drive(); }
   void on_timer();
+  void on_renewal();
+  void renew_in_time();
+  void on_total();
   static void on_decided(engine::Op& op) noexcept;
   [[nodiscard]] Step step();
   void run(Step next);
   [[nodiscard]] Step timed_out();
 
-  // connection.cc
+  // connection_arrival.cc
+  [[nodiscard]] bool start_tls();
+  [[nodiscard]] Step hear_announcement();
   [[nodiscard]] Step shake_hands();
+  void set_peer(net::Peer peer) noexcept;
+  void set_port(std::uint16_t port) noexcept;
+
+  // connection.cc
   [[nodiscard]] Step wait_for_request();
   [[nodiscard]] Step read_head();
+  [[nodiscard]] Step end_of_requests(const net::IoResult& result);
   [[nodiscard]] Step watch_client();
-  [[nodiscard]] bool client_left() const noexcept;
+  [[nodiscard]] bool client_left() noexcept;
+  [[nodiscard]] bool client_left_its_answer() const noexcept;
   void begin_exchange();
   [[nodiscard]] Step end_exchange();
   void give_back_exchange();
@@ -164,13 +196,22 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step pass_on();
   [[nodiscard]] Step check_request();
   void choose_request_id();
+
+  // connection_forward.cc
   [[nodiscard]] bool write_request_head();
-  [[nodiscard]] std::string_view forwarded_for();
+  void write_client(net::HeadWriter& writer, const ProxyWords& trusted);
+  [[nodiscard]] std::string_view forwarded_for(bool continued);
+  [[nodiscard]] std::string_view forwarded(bool continued);
+  [[nodiscard]] TextWriter joined(std::string_view name);
+  [[nodiscard]] std::string_view scheme() const noexcept;
+  void start_trace(net::RequestHead& passed);
 
   // connection_upstream.cc
   [[nodiscard]] Step connect();
   [[nodiscard]] Step establish();
   [[nodiscard]] Step server_failed(std::uint16_t status, const char* why, bool was_reached);
+  [[nodiscard]] Step took_too_long();
+  void complain(const char* what);
   void begin_upload();
   [[nodiscard]] Step relay();
   [[nodiscard]] Step relay_request();
@@ -183,6 +224,7 @@ class Connection : public net::ListHook {
   // connection_answer.cc
   [[nodiscard]] Step refuse();
   [[nodiscard]] Step answer(std::uint16_t status, const char* why);
+  [[nodiscard]] Step answer_options();
   template <class Write>
   [[nodiscard]] Step answer_with(std::uint16_t status, Write&& write);
   [[nodiscard]] frontend::Asking asking() const noexcept;
@@ -202,9 +244,15 @@ class Connection : public net::ListHook {
   net::Peer peer_;
   std::array<char, 46> peer_bytes_{};
   std::string_view peer_text_;
+  std::array<char, 5> port_bytes_{};  // where the client connected to
+  std::string_view port_text_;        // empty: a Unix socket
+  std::string tls_subject_;           // of the client's verified certificate; empty: none
   net::Stream stream_;
-  net::Timer timer_;
-  Phase phase_ = Phase::handshake;
+  net::Timer timer_;    // of the phase
+  net::Timer renewal_;  // of leases on requests in flight, where rules give some
+  net::Timer total_;    // of a request, where its upstream limits it
+  Phase phase_;
+  bool counted_ = false;  // among the connections of its address
   bool keep_alive_ = true;
   bool driving_ = false;  // calls from inside drive() have nothing to add
   bool again_ = false;

@@ -34,6 +34,16 @@ Connection::Step Connection::answer(std::uint16_t status, const char* why) {
   });
 }
 
+// OPTIONS that is meant for us: what this gateway passes on.
+Connection::Step Connection::answer_options() {
+  if (!skip_body()) keep_alive_ = false;
+  return answer_with(204, [](net::HeadWriter& head, std::span<char> /*room*/) {
+    head.status_line(204, "No Content");
+    head.header("allow", kMethods);
+    return std::string_view{};
+  });
+}
+
 frontend::Asking Connection::asking() const noexcept {
   const Exchange& exchange = *exchange_;
   frontend::Asking asking{.now = now().wall(),

@@ -19,34 +19,6 @@ std::uint64_t hash_of(const identity::Identity& client) noexcept {
   return std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-// Many servers hand headers to programs with _ for -, so that the two cannot be told apart there.
-bool reads_as(std::string_view name, std::string_view known) noexcept {
-  return std::ranges::equal(name, known, [](char a, char b) {
-    return a == '_' ? b == '-' : equals_ignoring_case({&a, 1}, {&b, 1});
-  });
-}
-
-constexpr std::string_view kForwardedFor = "x-forwarded-for";
-constexpr std::string_view kForwardedProto = "x-forwarded-proto";
-constexpr std::string_view kForwardedHost = "x-forwarded-host";
-
-bool is_written_here(std::string_view name) noexcept {
-  return reads_as(name, kForwardedFor) || reads_as(name, "x-request-id");
-}
-
-// What only a trusted proxy may say about the client.
-bool is_word_on_client(std::string_view name) noexcept {
-  return reads_as(name, kForwardedProto) || reads_as(name, kForwardedHost) ||
-         reads_as(name, "x-forwarded-port") || reads_as(name, "x-real-ip") ||
-         reads_as(name, "forwarded");
-}
-
-bool names(std::span<const HeaderView> headers, std::string_view name) noexcept {
-  return std::ranges::any_of(headers, [name](const HeaderView& header) {
-    return equals_ignoring_case(header.name, name);
-  });
-}
-
 bool is_usable_id(std::string_view id) noexcept {
   return !id.empty() && id.size() <= 64 && std::ranges::all_of(id, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -81,7 +53,7 @@ Connection::Step Connection::begin_request() {
                          .target = request.path_and_query,
                          .headers = request.headers,
                          .peer = peer_.address,
-                         .tls_subject = {},
+                         .tls_subject = tls_subject_,
                          .domain = {},
                          .descriptor = {}};
   exchange.op.owner = this;
@@ -126,6 +98,7 @@ Connection::Step Connection::after_decision() {
   const engine::Op& op = exchange_->op;
   if (op.action == engine::Action::drop) return cut();
   if (op.action == engine::Action::reject) return refuse();
+  renew_in_time();
   if (op.decision.delay > Nanos{0}) {
     phase_ = Phase::held;
     exchange_->held = true;
@@ -151,6 +124,8 @@ Connection::Step Connection::pass_on() {
   if (head().expects_continue && in_.begin == in_.end) {
     (void)stream_.write("HTTP/1.1 100 Continue\r\n\r\n");
   }
+  const Nanos total = exchange_->group->options().total;
+  if (total > Nanos{0}) gateway_.loop_.set(total_, total);
   return connect();
 }
 
@@ -171,6 +146,7 @@ Connection::Step Connection::check_request() {
       request.body.length > most) {
     return refused(413, "the body is too large");
   }
+  if (request.method == "OPTIONS" && max_forwards(request.headers) == 0) return answer_options();
   if (exchange_->group == nullptr) return refused(404, "no route leads there");
   return Step::again;
 }
@@ -196,55 +172,6 @@ void Connection::choose_request_id() {
     for (int shift = 60; shift >= 0; shift -= 4) *at++ = "0123456789abcdef"[word >> shift & 15U];
   }
   exchange.request_id_bytes = 32;
-}
-
-// The peer, behind all that trusted proxies wrote before it. Joined in the buffer of the answer,
-// which is not needed yet and is larger than the largest head.
-std::string_view Connection::forwarded_for() {
-  Exchange& exchange = *exchange_;
-  if (!exchange.through_trusted || !names(head().headers, kForwardedFor)) return peer_text_;
-  if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
-  char* const begin = exchange.answer_buffer.get();
-  char* end = begin;
-  for (const HeaderView& header : head().headers) {
-    if (!equals_ignoring_case(header.name, kForwardedFor) || header.value.empty()) continue;
-    end = std::ranges::copy(header.value, end).out;
-    end = std::ranges::copy(std::string_view{", "}, end).out;
-  }
-  end = std::ranges::copy(peer_text_, end).out;
-  return {begin, end};
-}
-
-// The head for the server: re-made from what was understood, never the bytes that came.
-bool Connection::write_request_head() {
-  Exchange& exchange = *exchange_;
-  const bool trusted = exchange.through_trusted;
-  net::RequestHead passed = head();
-  for (std::size_t i = 0; i < passed.headers.size(); ++i) {
-    const std::string_view name = passed.headers[i].name;
-    const bool may_pass = trusted && name.find('_') == name.npos;
-    if (is_written_here(name) || (is_word_on_client(name) && !may_pass)) passed.restated.add(i);
-  }
-  const UpstreamOptions& upstream = exchange.group->options();
-  if (!upstream.host.empty()) passed.host = upstream.host;
-  if (passed.host.empty()) passed.host = upstream.name;  // HTTP/1.0 can do without, servers cannot
-
-  if (exchange.request_buffer == nullptr) exchange.request_buffer = gateway_.buffers_.take();
-  net::HeadWriter writer{{exchange.request_buffer.get(), BufferPool::kBytes}};
-  net::write_request(writer, passed);
-  writer.header(kForwardedFor, forwarded_for());
-  if (!trusted || !names(passed.headers, kForwardedProto)) {
-    writer.header(kForwardedProto, stream_.tls() != nullptr ? "https" : "http");
-  }
-  if (!head().host.empty() && (!trusted || !names(passed.headers, kForwardedHost))) {
-    writer.header(kForwardedHost, head().host);
-  }
-  writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
-  writer.header("via", via(passed));
-  const Result<std::string_view> written = writer.finish();
-  if (!written) return false;
-  exchange.request_head = *written;
-  return true;
 }
 
 }  // namespace sluice::gateway

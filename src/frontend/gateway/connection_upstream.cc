@@ -26,6 +26,7 @@ Connection::Step Connection::connect() {
   exchange.tried = &server;
   ++exchange.attempts;
   exchange.upstream = server.take(exchange.wants_fresh);
+  exchange.failure = {};
   if (exchange.upstream == nullptr) {
     server.failed(now().mono);
     return server_failed(502, "the server cannot be reached", false);
@@ -38,12 +39,17 @@ Connection::Step Connection::connect() {
 }
 
 Connection::Step Connection::establish() {
-  if (client_left() && head().body.kind == Kind::none) return cut();
+  if (client_left()) return cut();
   const net::IoResult result = exchange_->upstream->stream().establish();
   if (result.is_blocked()) return Step::wait;
-  if (!result.is_done()) return server_failed(502, "the server cannot be reached", false);
-  begin_upload();
-  return Step::again;
+  if (result.is_done()) {
+    begin_upload();
+    return Step::again;
+  }
+  exchange_->failure = result.why;
+  const bool is_refused = result.why.kind == net::IoFailure::Kind::certificate;
+  return server_failed(
+      502, is_refused ? "the server cannot be trusted" : "the server cannot be reached", false);
 }
 
 // Nothing of an answer has come. Another server may be asked where nothing can happen twice: the
@@ -53,6 +59,7 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
   Exchange& exchange = *exchange_;
   if (exchange.head_received) return cut();
   const bool was_reused = exchange.upstream != nullptr && exchange.upstream->is_reused();
+  if (!was_reused) complain(why);
   if (exchange.upstream != nullptr) {
     // A connection that was idle may have been closed at any time: that is no fault of the server.
     if (!was_reused) exchange.upstream->server().failed(now().mono);
@@ -75,6 +82,27 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
   exchange.fault = why;
   if (!exchange.upload.is_done() && was_reached) keep_alive_ = false;
   return answer(status, why);
+}
+
+void Connection::complain(const char* what) {
+  const Exchange& exchange = *exchange_;
+  const bool has_reason = exchange.failure.kind != net::IoFailure::Kind::none;
+  gateway_.observer_.server_failed(
+      {.upstream = exchange.group->options().name,
+       .server = exchange.tried->name(),
+       .what = what,
+       .reason = has_reason ? exchange.failure.reason() : std::string_view{}},
+      now());
+}
+
+// In all, however lively it was. The server is to blame if it had everything that it needs.
+Connection::Step Connection::took_too_long() {
+  Exchange& exchange = *exchange_;
+  exchange.fault = "the request took too long in all";
+  if (exchange.head_received) return cut();
+  if (exchange.upload.is_done()) exchange.upstream->server().failed(now().mono);
+  release_upstream(false);
+  return answer(504, exchange.fault);
 }
 
 void Connection::release_upstream(bool reusable) {
@@ -215,6 +243,7 @@ Connection::Step Connection::begin_answer() {
   Exchange& exchange = *exchange_;
   const net::ResponseHead& response = exchange.response.head();
   exchange.head_received = true;
+  exchange.client_ended = stream_.peer_hung_up();
   exchange.status = response.status;
   exchange.upstream_time = now().mono - exchange.asked_at;
   exchange.upstream->server().succeeded();
@@ -271,7 +300,7 @@ Connection::Step Connection::relay_answer() {
     case BodyPump::Progress::waiting:
       arm(exchange.download.waits_for_source() ? exchange.group->options().silent_for
                                                : options().written_within);
-      if (exchange.download.waits_for_source() && client_left()) return cut();
+      if (exchange.download.waits_for_source() && client_left_its_answer()) return cut();
       return Step::wait;
     case BodyPump::Progress::done: return end_exchange();
     case BodyPump::Progress::source_ended:

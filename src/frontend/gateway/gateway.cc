@@ -5,6 +5,14 @@
 #include <utility>
 
 namespace sluice::gateway {
+namespace {
+
+std::uint64_t random_seed() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32U | device();
+}
+
+}  // namespace
 
 Gateway::Gateway(const Parts& parts, std::shared_ptr<const GatewayOptions> options)
     : loop_(parts.loop),
@@ -13,7 +21,8 @@ Gateway::Gateway(const Parts& parts, std::shared_ptr<const GatewayOptions> optio
       observer_(parts.observer),
       routing_(std::make_shared<Routing>(loop_, resolver_, std::move(options))),
       lingering_(loop_),
-      next_id_((std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}()) {}
+      next_id_(random_seed()),
+      random_(random_seed()) {}
 
 Gateway::~Gateway() {
   while (Connection* const connection = connections_.front()) destroy(*connection);
@@ -21,31 +30,43 @@ Gateway::~Gateway() {
 
 void Gateway::use(std::shared_ptr<const GatewayOptions> options) {
   routing_ = std::make_shared<Routing>(loop_, resolver_, std::move(options));
+  ++generation_;
+  exchanges_.clear();
 }
 
-void Gateway::accept(net::Accepted accepted) {
+void Gateway::accept(net::Accepted accepted, const Entrance& entrance) {
   const GatewayOptions& options = *routing_->options;
-  std::uint32_t& of_address = by_address_[accepted.peer.address];
-  const bool too_many =
-      connection_count_ >= options.connections_max ||
-      (options.connections_per_address > 0 && of_address >= options.connections_per_address);
-  if (too_many || draining_) {
-    if (of_address == 0) by_address_.erase(accepted.peer.address);
+  // Whoever may open a Unix socket is trusted with what it says.
+  const bool is_stranger = entrance.proxy_protocol && !accepted.peer.is_local &&
+                           !options.trusted_proxies.contains(accepted.peer.address);
+  if (connection_count_ >= options.connections_max || is_stranger || draining_) {
     ++counts_.turned_away;
     return;
   }
-  ++of_address;
   ++counts_.connections;
   ++connection_count_;
-  auto connection = std::make_unique<Connection>(*this, accepted.peer);
+  auto connection = std::make_unique<Connection>(*this, accepted.peer, entrance);
   Connection& opened = *connection.release();
   connections_.push_back(opened);
   if (!opened.open(std::move(accepted.descriptor))) destroy(opened);
 }
 
+bool Gateway::count(const IpAddress& address) {
+  const std::uint32_t most = routing_->options->connections_per_address;
+  std::uint32_t& of_address = by_address_[address];
+  if (most > 0 && of_address >= most) {
+    ++counts_.turned_away;
+    return false;
+  }
+  ++of_address;
+  return true;
+}
+
 void Gateway::destroy(Connection& connection) noexcept {
-  const auto found = by_address_.find(connection.peer().address);
-  if (found != by_address_.end() && --found->second == 0) by_address_.erase(found);
+  if (connection.is_counted()) {
+    const auto found = by_address_.find(connection.peer().address);
+    if (found != by_address_.end() && --found->second == 0) by_address_.erase(found);
+  }
   --connection_count_;
   connection.unlink();
   delete &connection;
@@ -64,7 +85,9 @@ void Gateway::drain() {
 std::unique_ptr<Exchange> Gateway::take_exchange() {
   if (exchanges_.empty()) {
     const net::HeadLimits& head = routing_->options->head;
-    return std::make_unique<Exchange>(head, std::min(head.headers, net::kHeadersMax));
+    auto made = std::make_unique<Exchange>(head, std::min(head.headers, net::kHeadersMax));
+    made->generation = generation_;
+    return made;
   }
   std::unique_ptr<Exchange> exchange = std::move(exchanges_.back());
   exchanges_.pop_back();
@@ -77,7 +100,8 @@ void Gateway::give_back(std::unique_ptr<Exchange> exchange) {
   buffers_.give_back(std::move(exchange->answer_buffer));
   exchange->routing = nullptr;
   retries_left_ = std::min(retries_left_ + 1, kRetriesKept * 5);
-  if (exchanges_.size() < kExchangesKept) exchanges_.push_back(std::move(exchange));
+  const bool is_current = exchange->generation == generation_;
+  if (is_current && exchanges_.size() < kExchangesKept) exchanges_.push_back(std::move(exchange));
 }
 
 // At most one request in five is asked twice, lest a server in trouble be asked to death.

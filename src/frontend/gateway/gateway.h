@@ -3,6 +3,7 @@
 // One thread. Everything that it refers to outlives it.
 #pragma once
 
+#include "base/random.h"
 #include "engine/worker.h"
 #include "frontend/access_record.h"
 #include "frontend/gateway/buffer_pool.h"
@@ -26,6 +27,14 @@
 
 namespace sluice::gateway {
 
+// Of a server that was asked for the first time on a connection, and failed.
+struct ServerFailure {
+  std::string_view upstream;
+  std::string_view server;  // host:port
+  std::string_view what;
+  std::string_view reason;  // of the system or of OpenSSL; may be empty
+};
+
 // Hears how requests ended. Called by the worker; returns at once.
 class Observer {
  public:
@@ -38,6 +47,7 @@ class Observer {
   virtual void ended(const frontend::AccessRecord& record, Now now) noexcept = 0;
   // Of one decision in Gateway::kTimedOneIn: all others do without asking the clock twice.
   virtual void decided(Nanos /*took*/) noexcept {}
+  virtual void server_failed(const ServerFailure& /*failure*/, Now /*now*/) noexcept {}
 };
 
 struct GatewayCounts {
@@ -67,7 +77,7 @@ class Gateway {
   // For requests from now on.
   void use(std::shared_ptr<const GatewayOptions> options);
 
-  void accept(net::Accepted accepted);
+  void accept(net::Accepted accepted, const Entrance& entrance);
 
   static constexpr std::uint64_t kTimedOneIn = 64;
 
@@ -88,6 +98,8 @@ class Gateway {
   [[nodiscard]] std::unique_ptr<Exchange> take_exchange();
   void give_back(std::unique_ptr<Exchange> exchange);
   void destroy(Connection& connection) noexcept;
+  // One connection more of this address; false if it has as many as it may.
+  [[nodiscard]] bool count(const IpAddress& address);
   [[nodiscard]] bool may_retry() noexcept;
 
   struct AddressHash {
@@ -116,6 +128,8 @@ class Gateway {
   std::uint64_t next_id_ = 0;
   std::size_t in_flight_ = 0;
   std::size_t held_ = 0;
+  Random random_;                 // of trace ids
+  std::uint32_t generation_ = 0;  // of the options: exchanges are made to their limits
   GatewayCounts counts_;
 };
 

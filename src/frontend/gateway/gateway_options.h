@@ -4,7 +4,9 @@
 #pragma once
 
 #include "frontend/answers.h"
+#include "frontend/gateway/forwarding.h"
 #include "frontend/request_meters.h"
+#include "identity/ip_range_set.h"
 #include "net/endpoint.h"
 #include "net/http/fault.h"
 #include "net/tls_client.h"
@@ -37,6 +39,7 @@ struct UpstreamOptions {
   Nanos connect_within{std::chrono::seconds{3}};
   Nanos answer_within{std::chrono::seconds{30}};  // from the last byte of the request on
   Nanos silent_for{std::chrono::seconds{30}};     // between two bytes of the answer
+  Nanos total{0};              // from passing a request on to the end of its answer; 0: any time
   std::uint32_t failures = 3;  // in a row, then a server is left alone for a while
   Nanos left_alone_for{std::chrono::seconds{10}};
   std::uint32_t retries = 1;                               // only where nothing can happen twice
@@ -49,6 +52,12 @@ struct RouteOptions {
   std::vector<std::string> hosts;           // lower case, *.example.com for all below; empty: any
   std::optional<rules::PathTemplate> path;  // absent: any
   std::size_t upstream = 0;                 // its number
+};
+
+// One listening socket of a gateway, as connections come through it.
+struct Entrance {
+  std::uint16_t port = 0;       // 0: it has none, being a Unix socket
+  bool proxy_protocol = false;  // trusted load balancers say first whom they speak for
 };
 
 struct GatewayOptions {
@@ -67,6 +76,10 @@ struct GatewayOptions {
   std::uint32_t connections_per_address = 0;         // of each worker; 0: any number
   std::shared_ptr<const frontend::Answers> answers;  // what is said to clients
   bool trusts_request_ids = false;                   // those of clients are passed on
+  ForwardedHeaders forwarded_headers = ForwardedHeaders::x_forwarded;
+  bool starts_traces = false;  // for requests without a trace context, or with a malformed one
+  bool samples_traces = true;  // those that are started
+  identity::IpRangeSet trusted_proxies;  // who may speak the PROXY protocol
 };
 
 }  // namespace sluice::gateway

@@ -1,0 +1,31 @@
+#include "app/complaints.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace sluice::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Complaints, SayTheFirstAtOnceAndThenOneASecond) {
+  std::vector<std::string> said;
+  Complaints complaints{[&](std::string line) { said.push_back(std::move(line)); }};
+  const gateway::ServerFailure expired{.upstream = "app",
+                                       .server = "127.0.0.1:443",
+                                       .what = "the server cannot be trusted",
+                                       .reason = "certificate has expired"};
+  const MonoTime begin{1h};
+  complaints.add(expired, begin);
+  complaints.add(expired, begin + 1ms);
+  complaints.add(expired, begin + 999ms);
+  complaints.add({.upstream = "app", .server = "b:1", .what = "no answer", .reason = ""},
+                 begin + 1s);
+  EXPECT_EQ(said, (std::vector<std::string>{
+                      "app at 127.0.0.1:443: the server cannot be trusted: certificate has expired",
+                      "app at b:1: no answer (and 2 failures before)"}));
+}
+
+}  // namespace
+}  // namespace sluice::app

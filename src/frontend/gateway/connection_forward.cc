@@ -1,0 +1,141 @@
+// The head of a request as it goes on to a server.
+#include "base/text.h"
+#include "frontend/gateway/connection.h"
+#include "frontend/gateway/gateway.h"
+
+#include <optional>
+#include <span>
+
+namespace sluice::gateway {
+namespace {
+
+constexpr std::string_view kMaxForwards = "max-forwards";
+
+// What this gateway says itself, in place of all that came under the name.
+bool is_written_here(ProxyWord word, ForwardedHeaders which) noexcept {
+  switch (word) {
+    case ProxyWord::request_id: return true;
+    case ProxyWord::forwarded_for: return writes_x_forwarded(which);
+    case ProxyWord::forwarded: return writes_forwarded(which);
+    default: return false;
+  }
+}
+
+void leave_out(net::RequestHead& head, std::string_view lower_name) noexcept {
+  for (std::size_t i = 0; i < head.headers.size(); ++i) {
+    if (equals_ignoring_case(head.headers[i].name, lower_name)) head.restated.add(i);
+  }
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> max_forwards(std::span<const HeaderView> headers) noexcept {
+  for (const HeaderView& header : headers) {
+    if (equals_ignoring_case(header.name, kMaxForwards)) return parse_number(header.value);
+  }
+  return std::nullopt;
+}
+
+// Re-made from what was understood, never the bytes that came.
+bool Connection::write_request_head() {
+  Exchange& exchange = *exchange_;
+  net::RequestHead passed = head();
+  ProxyWords trusted;
+  for (std::size_t i = 0; i < passed.headers.size(); ++i) {
+    const std::string_view name = passed.headers[i].name;
+    const ProxyWord word = proxy_word(name);
+    if (word == ProxyWord::none) continue;
+    const bool may_pass = exchange.through_trusted && name.find('_') == name.npos;
+    if (may_pass) trusted.add(word);
+    if (!may_pass || is_written_here(word, options().forwarded_headers)) passed.restated.add(i);
+  }
+  if (options().starts_traces) start_trace(passed);
+  const UpstreamOptions& upstream = exchange.group->options();
+  if (!upstream.host.empty()) passed.host = upstream.host;
+  if (passed.host.empty()) passed.host = upstream.name;  // HTTP/1.0 can do without, servers cannot
+  std::optional<std::uint64_t> hops;
+  if (passed.method == "OPTIONS") hops = max_forwards(passed.headers);
+  if (hops) leave_out(passed, kMaxForwards);
+
+  if (exchange.request_buffer == nullptr) exchange.request_buffer = gateway_.buffers_.take();
+  net::HeadWriter writer{{exchange.request_buffer.get(), BufferPool::kBytes}};
+  net::write_request(writer, passed);
+  write_client(writer, trusted);
+  writer.header(kRequestId, {exchange.request_id.data(), exchange.request_id_bytes});
+  if (exchange.has_trace) {
+    writer.header(frontend::kTraceParent, {exchange.trace.data(), exchange.trace.size()});
+  }
+  if (hops) writer.header(kMaxForwards, *hops - 1);
+  writer.header("via", via(passed));
+  const Result<std::string_view> written = writer.finish();
+  if (!written) return false;
+  exchange.request_head = *written;
+  return true;
+}
+
+// Whom we speak for. What trusted proxies said of it stands; we continue their lists.
+void Connection::write_client(net::HeadWriter& writer, const ProxyWords& trusted) {
+  const ForwardedHeaders which = options().forwarded_headers;
+  if (writes_x_forwarded(which)) {
+    writer.header(kForwardedFor, forwarded_for(trusted.has(ProxyWord::forwarded_for)));
+    if (!trusted.has(ProxyWord::proto)) writer.header(kForwardedProto, scheme());
+    if (!trusted.has(ProxyWord::host) && !head().host.empty()) {
+      writer.header(kForwardedHost, head().host);
+    }
+    if (!trusted.has(ProxyWord::port) && !port_text_.empty()) {
+      writer.header(kForwardedPort, port_text_);
+    }
+  }
+  if (writes_forwarded(which)) {
+    writer.header(kForwarded, forwarded(trusted.has(ProxyWord::forwarded)));
+  }
+}
+
+std::string_view Connection::scheme() const noexcept {
+  return stream_.tls() != nullptr ? "https" : "http";
+}
+
+std::string_view Connection::forwarded_for(bool continued) {
+  if (!continued) return peer_text_;
+  TextWriter list = joined(kForwardedFor);
+  list.put(peer_text_);
+  return list.text();
+}
+
+std::string_view Connection::forwarded(bool continued) {
+  TextWriter list = joined(continued ? kForwarded : std::string_view{});
+  write_hop(list, {.address = peer_.is_local ? std::string_view{} : peer_text_,
+                   .host = head().host,
+                   .proto = scheme()});
+  return list.text();
+}
+
+// All that came under the name, to be continued. In the buffer of the answer, which is not needed
+// yet and is larger than the largest head.
+TextWriter Connection::joined(std::string_view name) {
+  Exchange& exchange = *exchange_;
+  if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
+  TextWriter list{{exchange.answer_buffer.get(), BufferPool::kBytes}};
+  for (const HeaderView& header : head().headers) {
+    if (!equals_ignoring_case(header.name, name) || header.value.empty()) continue;
+    list.put(header.value);
+    list.put(", ");
+  }
+  return list;
+}
+
+// A context that is malformed is as good as none, and its other half goes with it.
+void Connection::start_trace(net::RequestHead& passed) {
+  Exchange& exchange = *exchange_;
+  if (!frontend::trace_id_of(passed.headers).empty()) return;
+  leave_out(passed, frontend::kTraceParent);
+  leave_out(passed, frontend::kTraceState);
+  Random& random = gateway_.random_;
+  exchange.trace = frontend::write_traceparent({.high = random() | 1U,
+                                                .low = random(),
+                                                .parent = random() | 1U,
+                                                .sampled = options().samples_traces});
+  exchange.has_trace = true;
+}
+
+}  // namespace sluice::gateway

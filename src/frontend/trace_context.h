@@ -1,0 +1,44 @@
+// W3C Trace Context: which trace a request is part of.
+//
+// A gateway that records no spans of its own passes the two headers on as they are. What is
+// malformed starts a new trace, as the recommendation has it: half of a context is none. Pure; no
+// allocation.
+#pragma once
+
+#include <sluice/request.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace sluice::frontend {
+
+inline constexpr std::string_view kTraceParent = "traceparent";
+inline constexpr std::string_view kTraceState = "tracestate";
+
+// Views into the header.
+struct TraceParent {
+  std::string_view trace_id;   // 32 hexadecimal digits
+  std::string_view parent_id;  // 16
+};
+
+// Nothing where it is malformed. Later versions may say more behind what is known.
+[[nodiscard]] std::optional<TraceParent> parse_traceparent(std::string_view value) noexcept;
+
+// Of the one traceparent of a request; empty where there is none, or several, or a malformed one.
+[[nodiscard]] std::string_view trace_id_of(std::span<const HeaderView> headers) noexcept;
+
+// The context of a new trace. The ids come from a generator that repeats none.
+struct TraceStart {
+  std::uint64_t high = 0;  // of the trace; the two are not both zero
+  std::uint64_t low = 0;
+  std::uint64_t parent = 0;  // not zero
+  bool sampled = true;
+};
+using TraceParentText = std::array<char, 55>;
+[[nodiscard]] TraceParentText write_traceparent(const TraceStart& start) noexcept;
+
+}  // namespace sluice::frontend

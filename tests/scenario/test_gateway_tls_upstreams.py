@@ -1,0 +1,114 @@
+"""TLS to a server that others have written, and every reason not to believe it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import unittest
+
+from gateway_support import Authority, GatewayTest, Upstream, wait_until
+
+NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin")
+
+
+class PlainUpstream(Upstream):
+    """Takes a handshake for a request, as servers without TLS do."""
+
+    def connected(self, wire, number):
+        wire.more()
+        wire.send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
+@unittest.skipUnless(NGINX and shutil.which("openssl"), "nginx or openssl is not installed")
+class TlsUpstreams(GatewayTest):
+    def setUp(self):
+        super().setUp()
+        self.authority = Authority(self.folder, "authority")
+
+    def nginx(self, certificate):
+        root = os.path.join(self.folder, "nginx")
+        os.makedirs(root, exist_ok=True)
+        path = os.path.join(root, "socket")
+        config = self.file(
+            "nginx.conf",
+            f"""
+            daemon off; master_process off; pid {root}/pid; error_log stderr crit;
+            events {{}}
+            http {{
+              access_log off; client_body_temp_path {root}/b; proxy_temp_path {root}/p;
+              fastcgi_temp_path {root}/f; uwsgi_temp_path {root}/u; scgi_temp_path {root}/s;
+              server {{
+                listen unix:{path} ssl;
+                ssl_certificate {certificate}.pem; ssl_certificate_key {certificate}.key;
+                location / {{ return 200 "$ssl_server_name $http_host"; }}
+              }}
+            }}
+            """,
+        )
+        process = subprocess.Popen([NGINX, "-p", root, "-e", "stderr", "-c", config])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.send_signal, signal.SIGTERM)
+        wait_until(lambda: os.path.exists(path), "nginx listens")
+        return f"unix:{path}"
+
+    def front(self, certificate, tls="{ca: authority.pem}", host="app.example"):
+        return self.gateway(
+            self.nginx(certificate),
+            of_upstream=f"host: {host}, tls: {tls}, retries: 0",
+            more="access_log: {file: access.log}",
+        )
+
+    def test_the_right_name_is_asked_for_and_believed(self):
+        front = self.front(self.authority.issue("app", "app", "DNS:app.example"))
+        for _ in range(3):
+            answer = front.get()
+            self.assertEqual((answer.status, answer.body), (200, b"app.example app.example"))
+
+    def distrusts(self, front, why):
+        answer = front.get()
+        self.assertProblem(answer, 502)
+        self.assertIn(b"cannot be trusted", answer.body)
+        self.assertNotIn(b"certificate", answer.body)  # which concerns the operator alone
+        wait_until(lambda: why in self.log(), f"the log says {why!r}: {self.log()}")
+        self.assertIn("the server cannot be trusted", self.log())
+        front.says(why)
+
+    def test_another_name(self):
+        front = self.front(self.authority.issue("app", "app", "DNS:other.example"))
+        self.distrusts(front, "hostname mismatch")
+
+    # The common name was for that once, and is no more.
+    def test_a_name_in_the_subject_alone(self):
+        front = self.front(self.authority.issue("app", "app.example", "DNS:other.example"))
+        self.distrusts(front, "hostname mismatch")
+
+    def test_an_authority_that_nobody_knows(self):
+        stranger = Authority(self.folder, "stranger")
+        front = self.front(stranger.issue("app", "app", "DNS:app.example"))
+        self.distrusts(front, "unable to get local issuer certificate")
+
+    def test_the_authorities_of_the_system_do_not_know_ours(self):
+        front = self.front(self.authority.issue("app", "app", "DNS:app.example"), tls="true")
+        self.distrusts(front, "unable to get local issuer certificate")
+
+    def test_one_that_has_expired(self):
+        front = self.front(self.authority.issue("app", "app", "DNS:app.example", days=-1))
+        self.distrusts(front, "certificate has expired")
+
+    def test_nothing_is_checked_where_that_is_wanted(self):
+        front = self.front(
+            self.authority.issue("app", "app", "DNS:other.example"), tls="{verify: false}"
+        )
+        self.assertEqual(front.get().status, 200)
+
+    def test_a_server_that_does_not_speak_tls(self):
+        app = self.upstream(kind=PlainUpstream)
+        front = self.gateway(
+            app, of_upstream="tls: {ca: authority.pem}", more="access_log: {file: access.log}"
+        )
+        self.assertProblem(front.get(), 502)
+        wait_until(lambda: "the server cannot be reached: " in self.log(), "the log says why")
+
+
+if __name__ == "__main__":
+    unittest.main()
