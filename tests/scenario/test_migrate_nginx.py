@@ -141,6 +141,7 @@ class SideBySide(GatewayTest):
         nginx, yaml = examples()[heading]
         return [self.nginx(nginx, app), self.ours(yaml, app)]
 
+
 class Migration(SideBySide):
     def assertPasses(self, answers_and_seconds, capacity, per_second, refusal):
         """As many as the bucket holds. If it took long, no more than were refilled meanwhile; nginx's
