@@ -13,8 +13,8 @@ Conventions for a ```console block:
   $ ./dev test            must name a subcommand of ./dev. Other commands (git, cd, cmake)
                           are only read.
 
-A `sluice ...` anywhere else, in a sentence or in indented lines, is not run, but the command and its
-options must exist.
+A `sluice ...` anywhere else, in a sentence or in indented lines, is not run, but the command and
+its options must exist.
 
 A ```yaml block is a whole configuration and passes `sluice check`.
 

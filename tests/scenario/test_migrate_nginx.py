@@ -1,8 +1,8 @@
 """docs/migrate-nginx.md: real nginx and the gateway side by side, with the examples of that page.
 
-The page has, under most headings, a block of nginx and one of YAML that should do the same. Both run
-here in front of one upstream and get the same requests. Blocks that leave out what is always the
-same (server, upstream, routes) are completed.
+The page has, under most headings, a block of nginx and one of YAML that should do the same. Both
+run here in front of one upstream and get the same requests. Blocks that leave out what is always
+the same (server, upstream, routes) are completed.
 """
 
 import pathlib
@@ -28,7 +28,7 @@ def examples():
     """heading -> (nginx, YAML), as the page has them."""
     found = {}
     for section in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-        blocks = dict(re.findall(r"^```(nginx|yaml)\n(.*?)^```$", section, re.DOTALL | re.MULTILINE))
+        blocks = dict(re.findall(r"(?ms)^```(nginx|yaml)\n(.*?)^```$", section))
         if blocks:
             found[section.split("\n", 1)[0]] = (blocks["nginx"], blocks["yaml"])
     return found
@@ -144,8 +144,8 @@ class SideBySide(GatewayTest):
 
 class Migration(SideBySide):
     def assertPasses(self, answers_and_seconds, capacity, per_second, refusal):
-        """As many as the bucket holds. If it took long, no more than were refilled meanwhile; nginx's
-        clock may be some milliseconds off."""
+        """As many as the bucket holds. If it took long, no more than were refilled meanwhile;
+        nginx's clock may be some milliseconds off."""
         answers, seconds = answers_and_seconds
         passed = sum(answer.status == 200 for answer in answers)
         self.assertGreaterEqual(passed, capacity)
