@@ -31,12 +31,12 @@ clients: {{api_keys: {{header: x-api-key, file: keys.yaml}}}}
 rules:
   # Who has no key, by address.
   - name: anonymous
-    match: {{client: {{authenticated: false}}}}
+    match: {{authenticated: false}}
     per: [ip]
     limit: 5/10s
   # Who has one, by what was booked: demo-free and demo-paid are in keys.yaml.
   - name: plans
-    match: {{client: {{authenticated: true}}}}
+    match: {{authenticated: true}}
     per: [api_key]
     limit: 10/10s
     tiers: {{by: client.tier, values: {{free: 10/10s, paid: 100/10s}}}}
