@@ -59,7 +59,8 @@ constexpr std::string_view kWhatToTry =
   for i in $(seq 7); do curl -s -o /dev/null -w '%{{http_code}} ' http://{gateway}/; done
   curl -i http://{gateway}/login                            3 a minute, then blocked for 30 s
   curl -i http://{gateway}/reports                          held: one a second, whoever asks
-  sluice status --server http://{admin} --watch 1s    the server at this moment
+  sluice status --server http://{admin} --watch 1s          the server at this moment
+  sluice load http://{gateway}/ --rate 20/s -H 'x-api-key: demo-free' --svg load.svg
   curl -s http://{admin}/metrics                            its counters
 
 Its rules are in {file}
