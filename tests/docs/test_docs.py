@@ -40,7 +40,6 @@ DEV_COMMANDS = {"setup", "build", "run", "test", "bench", "lint", "fuzz", "cover
 RUN = ("sluice", "printf", "cat")
 READ = ("git", "cd", "cmake")
 TIMEOUT_SECONDS = 120
-NOT_YET = {"status"}  # comes with the admin listener
 
 
 def markdown_files():
@@ -238,8 +237,6 @@ class Documents(unittest.TestCase):
         for path in markdown_files():
             for number, words in mentioned_commands(path.read_text()):
                 seen.add(words[0])
-                if words[0] in NOT_YET:
-                    continue
                 with self.subTest(file=name_of(path), line=number, command=" ".join(words)):
                     self.assertIsNone(manual.problem_with(words))
         self.assertLessEqual({"serve", "check", "replay", "explain"}, seen)
