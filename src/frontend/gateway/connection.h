@@ -1,8 +1,8 @@
 // A client's connection, and the request that is under way on it.
 //
-//     (announced) -> handshake -> idle -> head -> (waiting) -> (held) -> connecting -> relaying ->
-//     idle
-//                                                \\--------------> answering ---------------------/
+//     (announced) -> handshake -> idle -> head -> (waiting) -> (held) -> connecting -> relaying -+
+//                                  ^          +-----------------------> answering ---------------+
+//                                  +-------------------------------------------------------------+
 //
 // drive() goes as far as it can and is called again whenever something becomes possible: on the
 // client's stream, on the upstream's, by a timer, by the store. An idle connection holds no buffer
