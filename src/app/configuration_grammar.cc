@@ -8,6 +8,7 @@
 #include "config/schema.h"
 #include "rules/formats.h"
 #include "rules/rule_grammar.h"
+#include "store/local/mapping.h"
 
 #include <fmt/format.h>
 
@@ -51,6 +52,16 @@ const Format kMemoryFormat{"MEMORY", "^[0-9]+(KiB|MiB|GiB)$",
                            }};
 
 namespace {
+
+// Less than this and nobody's count would last.
+const Format kTableFormat{
+    "MEMORY", "^[0-9]+(KiB|MiB|GiB)$", [](std::string_view text) -> std::optional<Diagnostic> {
+      const auto parsed = parse_memory(text);
+      if (!parsed) return parsed.error();
+      if (*parsed >= store::Mapping::kMemoryMin) return std::nullopt;
+      return Diagnostic{.message = fmt::format("{} is too little for a table of counts", text),
+                        .remedy = "use at least 4MiB"};
+    }};
 
 // What is wrong with a text, by the function that reads it.
 template <auto Parse>
@@ -126,7 +137,7 @@ const Section& state_section() {
       .name = "state",
       .meaning = "Where counts are kept.",
       .keys = {{.name = "memory",
-                .shape = text(kMemoryFormat),
+                .shape = text(kTableFormat),
                 .meaning = "Size of the counter table; it never grows. About 32 bytes for each key "
                            "in debt at the same time.",
                 .fallback = "64MiB",

@@ -110,6 +110,12 @@ rules:
   EXPECT_THAT(text, HasSubstr("sluice.yaml:8:"));
 }
 
+TEST(Configuration, WantsRoomForATable) {
+  EXPECT_THAT(mistakes(std::string{kRules} + "state: {memory: 4095KiB}\n"),
+              HasSubstr("4095KiB is too little for a table of counts; use at least 4MiB"));
+  EXPECT_EQ(read(std::string{kRules} + "state: {memory: 4MiB}\n").state.memory, 4U << 20U);
+}
+
 TEST(Configuration, OpensTheFilesThatItNames) {
   const testing::TempFolder folder;
   std::ofstream{folder.file("keys.json")} << R"({"keys": [{"name": "ci", "hash": ")"

@@ -1,5 +1,6 @@
 #include "app/request_observer.h"
 
+#include <cerrno>
 #include <fcntl.h>
 #include <memory>
 #include <unistd.h>
@@ -13,8 +14,8 @@ FileDescriptor open_log(const std::string& file) noexcept {
 }
 
 RequestObserver::RequestObserver(const AccessLogConfig& log, const frontend::RequestMeters& meters,
-                                 metrics::Shard shard, std::function<void(std::string)> say)
-    : meters_(meters), shard_(shard), complaints_(std::move(say)) {
+                                 metrics::Shard shard, Operator who)
+    : meters_(meters), shard_(shard), complaints_(std::move(who.say)), warn_(std::move(who.warn)) {
   if (log.file.empty()) return;
   file_ = open_log(log.file);
   log_.emplace(std::make_shared<const frontend::AccessFormat>(frontend::AccessFormat::Options{
@@ -30,6 +31,14 @@ void RequestObserver::ended(const frontend::AccessRecord& record, Now now) noexc
   if (log_) log_->log(record, now.mono);
 }
 
+void RequestObserver::ignored_forwarding() noexcept {
+  const auto warn = std::exchange(warn_, nullptr);
+  if (warn == nullptr) return;
+  warn(
+      "requests say for whom they were forwarded, but come from no trusted proxy, so all of them "
+      "count as the proxy's own; if it is yours, name it in clients.trusted_proxies");
+}
+
 void RequestObserver::log_to(FileDescriptor file) noexcept {
   if (!log_) return;
   flush();
@@ -38,9 +47,14 @@ void RequestObserver::log_to(FileDescriptor file) noexcept {
 
 void RequestObserver::flush() noexcept {
   if (!log_ || log_->empty()) return;
-  // A log that cannot be written must not stop the service.
-  const std::string_view lines = log_->flush();
-  (void)!::write(file_.get(), lines.data(), lines.size());
+  std::string_view lines = log_->flush();
+  while (!lines.empty()) {
+    const ssize_t written = ::write(file_.get(), lines.data(), lines.size());
+    if (written < 0 && errno == EINTR) continue;
+    // A log that cannot be written must not stop the service: what is left is lost, and counted.
+    if (written <= 0) return log_->lost(lines);
+    lines.remove_prefix(static_cast<std::size_t>(written));
+  }
 }
 
 }  // namespace sluice::app

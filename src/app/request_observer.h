@@ -23,8 +23,17 @@ namespace sluice::app {
 class RequestObserver final : public gateway::Observer {
  public:
   // The meters outlive it.
+  // What the operator hears of, from any thread.
+  struct Operator {
+    std::function<void(std::string)> say;
+    std::function<void(std::string)> warn;  // the same line once only
+  };
   RequestObserver(const AccessLogConfig& log, const frontend::RequestMeters& meters,
-                  metrics::Shard shard, std::function<void(std::string)> say);
+                  metrics::Shard shard, Operator who);
+  RequestObserver(const RequestObserver&) = delete;
+  RequestObserver& operator=(const RequestObserver&) = delete;
+  // What was cut at the very end has its line as well.
+  ~RequestObserver() override { flush(); }
 
   [[nodiscard]] bool can_log() const noexcept { return !log_ || static_cast<bool>(file_); }
   // Those of the rules in force; null: decisions are not counted.
@@ -37,6 +46,7 @@ class RequestObserver final : public gateway::Observer {
   void server_failed(const gateway::ServerFailure& failure, Now now) noexcept override {
     complaints_.add(failure, now.mono);
   }
+  void ignored_forwarding() noexcept override;
 
   // Writes the lines that there are.
   void flush() noexcept;
@@ -49,6 +59,7 @@ class RequestObserver final : public gateway::Observer {
   FileDescriptor file_;
   std::optional<frontend::AccessLog> log_;  // nothing: it is off
   Complaints complaints_;
+  std::function<void(std::string)> warn_;  // null: it has warned
 };
 
 }  // namespace sluice::app

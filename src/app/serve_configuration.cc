@@ -4,6 +4,7 @@
 #include "app/serve_grammar.h"
 #include "base/duration.h"
 #include "base/text.h"
+#include "net/loopback.h"
 #include "rules/formats.h"
 
 #include <fmt/format.h>
@@ -20,16 +21,10 @@ using config::Diagnostics;
 using config::Node;
 using config::Reader;
 
-bool is_loopback(const IpAddress& address) noexcept {
-  static const IpRange kV4 = *IpRange::parse("127.0.0.0/8");
-  static const IpRange kV6 = *IpRange::parse("::1");
-  return kV4.contains(address) || kV6.contains(address);
-}
-
 bool is_on_this_machine(const net::Endpoint& endpoint) noexcept {
   switch (endpoint.kind) {
     case net::Endpoint::Kind::any: return false;
-    case net::Endpoint::Kind::address: return is_loopback(endpoint.address);
+    case net::Endpoint::Kind::address: return net::is_loopback(endpoint.address);
     case net::Endpoint::Kind::name: return endpoint.name == "localhost";
     case net::Endpoint::Kind::unix_path: return true;
   }

@@ -84,14 +84,18 @@ Server::Server(const ServerOptions& options, const Clock& clock)
     : options_(options),
       clock_(clock),
       drain_soon_(net::Callback<>::to<&Server::drain>(*this)),
-      drained_(net::Callback<>::to<&Server::look>(*this)) {}
+      drained_(net::Callback<>::to<&Server::look>(*this)),
+      watchdog_(net::Callback<>::to<&Server::feed_watchdog>(*this)) {}
 
 Server::~Server() { end(); }
 
-// Who asks others goes first.
+// Who asks others goes first: the admin listener asks workers, and workers ask the resolver, which
+// answers on their loops. So these are there until it has gone.
 void Server::end() {
   admin_ = nullptr;
   for (const auto& worker : workers_) worker->stop();
+  for (const auto& worker : workers_) worker->join();
+  resolver_ = nullptr;
   workers_.clear();
 }
 
@@ -171,7 +175,7 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
                                                                           .resolver = *resolver_,
                                                                           .room = *room_,
                                                                           .meters = *meters_,
-                                                                          .say = say_here(),
+                                                                          .who = who_hears(),
                                                                           .workers = count,
                                                                           .shard = i},
                                                       serve.access_log, serving));
@@ -197,10 +201,16 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
 }
 
 // From a worker's thread to ours.
-std::function<void(std::string)> Server::say_here() {
-  return [this](std::string line) {
+RequestObserver::Operator Server::who_hears() {
+  const auto say = [this](std::string line) {
     loop_->post([this, line = std::move(line)] { options_.say(line); });
   };
+  const auto warn = [this](std::string line) {
+    loop_->post([this, line = std::move(line)] {
+      if (warned_.insert(line).second) options_.say(line);
+    });
+  };
+  return {.say = say, .warn = warn};
 }
 
 bool Server::open_admin(const ServeConfig& serve, config::Diagnostics& diagnostics) {
@@ -241,9 +251,16 @@ void Server::run() {
   }
   facts_->enter(Phase::serving);
   manager_.ready("serving");
+  if (manager_.watchdog()) feed_watchdog();
   loop_->run();
   watch = nullptr;
   end();
+}
+
+// Twice as often as it has to be.
+void Server::feed_watchdog() {
+  manager_.alive();
+  loop_->set(watchdog_, *manager_.watchdog() / 2);
 }
 
 void Server::on_signal(int number) {

@@ -10,6 +10,7 @@
 #include "app/admin_listener.h"
 #include "app/configuration.h"
 #include "app/engine_room.h"
+#include "app/request_observer.h"
 #include "app/server_facts.h"
 #include "app/server_worker.h"
 #include "config/diagnostics.h"
@@ -24,6 +25,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,7 +64,7 @@ class Server {
   void open_metrics(unsigned workers);
   [[nodiscard]] bool open_workers(const ServeConfig& serve, unsigned count,
                                   config::Diagnostics& diagnostics);
-  [[nodiscard]] std::function<void(std::string)> say_here();
+  [[nodiscard]] RequestObserver::Operator who_hears();
   [[nodiscard]] bool open_admin(const ServeConfig& serve, config::Diagnostics& diagnostics);
   void on_signal(int number);
   void reopen_log();
@@ -72,6 +74,7 @@ class Server {
   void begin_to_drain();
   void drain();
   void look();
+  void feed_watchdog();
   void end();
 
   ServerOptions options_;
@@ -91,6 +94,8 @@ class Server {
   DrainConfig drain_;
   net::Timer drain_soon_;
   net::Timer drained_;
+  net::Timer watchdog_;
+  std::set<std::string> warned_;  // of these
   MonoTime drain_until_{};
 };
 

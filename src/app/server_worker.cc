@@ -22,7 +22,7 @@ admin::UpstreamStatus status_of(const gateway::UpstreamGroup& group, MonoTime no
 ServerWorker::ServerWorker(Parts parts, const AccessLogConfig& log, Serving serving)
     : loop_(std::move(parts.loop)),
       room_(parts.room, parts.workers),
-      observer_(log, parts.meters, parts.shard, std::move(parts.say)),
+      observer_(log, parts.meters, parts.shard, std::move(parts.who)),
       gateway_({.loop = *loop_,
                 .resolver = parts.resolver,
                 .worker = room_.worker(),
@@ -34,9 +34,12 @@ ServerWorker::ServerWorker(Parts parts, const AccessLogConfig& log, Serving serv
 }
 
 ServerWorker::~ServerWorker() {
-  loop_->stop();
+  stop();
+  join();
+}
+
+void ServerWorker::join() {
   if (thread_.joinable()) thread_.join();
-  observer_.flush();
 }
 
 Result<void> ServerWorker::listen(OpenListener open) {

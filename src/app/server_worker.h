@@ -39,8 +39,8 @@ class ServerWorker {
     net::Resolver& resolver;
     EngineRoom& room;
     const frontend::RequestMeters& meters;
-    std::function<void(std::string)> say;  // to the operator; from any thread
-    unsigned workers;                      // how many there are beside each other
+    RequestObserver::Operator who;
+    unsigned workers;  // how many there are beside each other
     metrics::Shard shard;
   };
   ServerWorker(Parts parts, const AccessLogConfig& log, Serving serving);
@@ -52,6 +52,8 @@ class ServerWorker {
   [[nodiscard]] Result<void> listen(OpenListener open);
   void start();
   void stop() { loop_->stop(); }
+  // Once it was stopped.
+  void join();
 
   // ---- from any thread --------------------------------------------------------------------------
 

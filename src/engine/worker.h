@@ -102,7 +102,7 @@ class Worker {
   void responded(Op& op, const ResponseView& response, Now now) noexcept;
 
   // The request is over: it is in flight no longer. Its response, if nobody has told of it yet;
-  // null where there is none, and then charges stay.
+  // null where there is none: then charges stay, and those that wait for a response are made.
   void settle(Op& op, const ResponseView* response, Now now) noexcept;
 
   // The request is still in flight: its leases live on.
@@ -115,6 +115,11 @@ class Worker {
   [[nodiscard]] std::string_view path() const noexcept { return route_; }
   [[nodiscard]] std::string_view host() const noexcept { return *host_normal_; }
   [[nodiscard]] const identity::Identity& client() const noexcept { return client_; }
+
+  // Worth one warning: see ClientAddressFinder.
+  [[nodiscard]] bool ignores_forwarding(const RequestView& request) const noexcept {
+    return identifier_->ignores_forwarding(request);
+  }
 
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
 
@@ -165,6 +170,7 @@ class Worker {
 
   // worker_settle.cc
   static void give_back(const Op::Held& held, Now now) noexcept;
+  static void charge_promised(const Op::Held& held, Now now) noexcept;
   static void leave_queue(Op& op) noexcept;
 
   store::Store& store_;

@@ -30,6 +30,12 @@ void Worker::give_back(const Op::Held& held, Now now) noexcept {
   if (held.fate != Op::Fate::promised) held.by->refund(held.check, held.charge, now);
 }
 
+void Worker::charge_promised(const Op::Held& held, Now now) noexcept {
+  store::Check check = held.check;
+  check.probe = false;
+  held.by->charge(check, now);
+}
+
 void Worker::leave_queue(Op& op) noexcept {
   if (op.queued_ != nullptr) op.queued_->held->fetch_sub(1, std::memory_order_relaxed);
   op.queued_ = nullptr;
@@ -55,9 +61,7 @@ void Worker::responded(Op& op, const ResponseView& response, Now now) noexcept {
     const bool is_counted = !held.plan->rule->count || counts(*held.plan, response);
     if (held.fate == Op::Fate::stays && !is_counted) give_back(held, now);
     if (held.fate != Op::Fate::promised || !is_counted) continue;
-    store::Check check = held.check;
-    check.probe = false;
-    held.by->charge(check, now);
+    charge_promised(held, now);
   }
   op.held_count_ = in_flight;
 }
@@ -66,7 +70,10 @@ void Worker::settle(Op& op, const ResponseView* response, Now now) noexcept {
   leave_queue(op);
   if (response != nullptr) responded(op, *response, now);
   for (std::size_t i = 0; i < op.held_count_; ++i) {
-    if (op.held_[i].fate == Op::Fate::in_flight) give_back(op.held_[i], now);
+    const Op::Held& held = op.held_[i];
+    if (held.fate == Op::Fate::in_flight) give_back(held, now);
+    // Nobody knows how it ended, and whoever leaves early must not get it for nothing.
+    if (held.fate == Op::Fate::promised) charge_promised(held, now);
   }
   end(op);
 }

@@ -9,6 +9,7 @@
 #include "frontend/access_record.h"
 #include <sluice/time.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,7 +59,16 @@ class AccessLog {
 
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
   [[nodiscard]] std::uint64_t suppressed() const noexcept { return sampler_.suppressed(); }
-  [[nodiscard]] std::uint64_t dropped() const noexcept { return too_long_ + buffer_.dropped(); }
+  [[nodiscard]] std::uint64_t dropped() const noexcept {
+    return too_long_ + buffer_.dropped() + lost_;
+  }
+
+  // Lines that were given out by flush() and could not be written after all.
+  void lost(std::string_view lines) noexcept {
+    const auto count = static_cast<std::uint64_t>(std::ranges::count(lines, '\n'));
+    lost_ += count;
+    written_ -= count;
+  }
 
  private:
   std::shared_ptr<const AccessFormat> format_;
@@ -67,6 +77,7 @@ class AccessLog {
   std::vector<char> line_;
   std::uint64_t written_ = 0;
   std::uint64_t too_long_ = 0;
+  std::uint64_t lost_ = 0;
 };
 
 }  // namespace sluice::frontend

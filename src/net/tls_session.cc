@@ -1,5 +1,8 @@
 #include "net/tls_session.h"
 
+#include "base/characters.h"
+#include "base/text.h"
+
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
@@ -87,6 +90,20 @@ std::string subject_of(const X509& certificate) {
   return {data, static_cast<std::size_t>(std::max(size, 0L))};
 }
 
+// Whoever signs anything must not smuggle in a name that reads as another: subjects are written
+// with an equals sign in their first word, and neither of these has one there.
+bool is_plain_name(std::string_view name) noexcept {
+  return !name.empty() && std::ranges::all_of(name, [](char c) {
+    return is_digit(c) || is_letter(c) || c == '-' || c == '.' || c == '_' || c == '*';
+  });
+}
+
+bool is_plain_uri(std::string_view uri) noexcept {
+  const std::size_t scheme = uri.find("://");
+  return scheme != std::string_view::npos && scheme > 0 && is_plain_name(uri.substr(0, scheme)) &&
+         std::ranges::all_of(uri, [](char c) { return c > 0x20 && c < 0x7f; });
+}
+
 // As services among themselves are named: spiffe://example.com/billing.
 std::string first_alternative_name(const X509& certificate) {
   const Owned<GENERAL_NAMES, GENERAL_NAMES_free> names{static_cast<GENERAL_NAMES*>(
@@ -97,8 +114,7 @@ std::string first_alternative_name(const X509& certificate) {
     const ASN1_STRING* const text = name->d.ia5;  // which both are
     std::string found{reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
                       static_cast<std::size_t>(ASN1_STRING_length(text))};
-    // Whoever signs anything must not smuggle in a name that reads as another.
-    if (std::ranges::all_of(found, [](char c) { return c > 0x20 && c < 0x7f; })) return found;
+    if (name->type == GEN_URI ? is_plain_uri(found) : is_plain_name(found)) return found;
   }
   return {};
 }

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace sluice::admin {
@@ -86,7 +87,6 @@ AdminConnection::Step AdminConnection::read_head() {
     return fail(parsed.fault.status, parsed.fault.why);
   }
   if (parsed.state == net::HeadParse::State::need_more) return read_more();
-  server_.busy_.push_back(*this);
   const net::RequestHead& head = parser_.head();
   head_end_ = parsed.head_bytes;
   keep_alive_ = head.keep_alive;
@@ -96,6 +96,11 @@ AdminConnection::Step AdminConnection::read_head() {
   if (head.body.kind == net::BodyFraming::Kind::length &&
       head.body.length > server_.options_.body_bytes_max) {
     return fail(413, "The body is too large.");
+  }
+  if (reader_.is_done()) return handle();
+  if (const std::optional<Reply> refusal = server_.routes_.refuse(request(), *server_.guard_)) {
+    keep_alive_ = false;  // its body is not waited for
+    return answer(*refusal, head.method != "HEAD");
   }
   // So few bytes always find room in the buffers of the system.
   if (head.expects_continue) (void)stream_.write("HTTP/1.1 100 Continue\r\n\r\n");
@@ -142,7 +147,10 @@ Request AdminConnection::request() const noexcept {
           .is_local = peer_.is_local};
 }
 
+// Until now it could be made to give way to others: a request that never ends must not keep probes
+// out.
 AdminConnection::Step AdminConnection::handle() {
+  server_.busy_.push_back(*this);
   const Request asked = request();
   return answer(server_.routes_.answer(asked, *server_.guard_), asked.method != "HEAD");
 }

@@ -1,6 +1,7 @@
 #include "frontend/admin/guard.h"
 
 #include "net/http/host.h"
+#include "net/loopback.h"
 #include <sluice/address.h>
 
 namespace sluice::admin {
@@ -29,6 +30,20 @@ bool names_no_domain(std::string_view host) noexcept {
   return equals_ignoring_case(name, "localhost") || IpAddress::parse(name).has_value();
 }
 
+namespace {
+
+// A page of this listener, or of another one on this machine.
+bool is_here(std::string_view origin, std::string_view host) noexcept {
+  if (!names_no_domain(origin)) return false;
+  if (equals_ignoring_case(origin, host)) return true;
+  std::string_view name = without_port(origin);
+  if (name.starts_with('[')) name = name.substr(1, name.size() - 2);
+  const std::optional<IpAddress> address = IpAddress::parse(name);
+  return !address || net::is_loopback(*address);  // no address is localhost
+}
+
+}  // namespace
+
 bool Guard::has_token(const Request& request) const noexcept {
   const std::string_view value = request.header("authorization").value_or("");
   if (!equals_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return false;
@@ -45,7 +60,7 @@ std::optional<Reply> Guard::refuse(const Request& request) const {
                    "Without a token, ask by address or localhost: another name may be a trick.");
   }
   const std::optional<std::string_view> origin = request.header("origin");
-  if (origin && !names_no_domain(host_of_origin(*origin))) {
+  if (origin && !is_here(host_of_origin(*origin), request.host)) {
     return problem(403, "Without a token, pages from elsewhere may not ask.");
   }
   return std::nullopt;

@@ -15,19 +15,22 @@ void Routes::add(std::string_view method, std::string_view path, Access access,
   added.by_method.emplace(method, std::move(handler));
 }
 
-Reply Routes::answer(const Request& request, const Guard& guard) const {
+std::optional<Reply> Routes::refuse(const Request& request, const Guard& guard) const {
   const auto path = paths_.find(request.path);
   const bool is_open = path != paths_.end() && path->second.access == Access::open;
   if (!is_open) {
-    if (std::optional<Reply> refusal = guard.refuse(request)) return *std::move(refusal);
+    if (std::optional<Reply> refusal = guard.refuse(request)) return refusal;
   }
   if (path == paths_.end()) return problem(404, "There is nothing here; / lists what there is.");
-  const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
-  const auto handler = path->second.by_method.find(method);
-  if (handler != path->second.by_method.end()) return handler->second(request);
+  if (path->second.by_method.contains(method_of(request))) return std::nullopt;
   Reply refused = problem(405, "This method is not known here.");
   refused.allow = methods_of(path->second);
   return refused;
+}
+
+Reply Routes::answer(const Request& request, const Guard& guard) const {
+  if (std::optional<Reply> refusal = refuse(request, guard)) return *std::move(refusal);
+  return paths_.find(request.path)->second.by_method.find(method_of(request))->second(request);
 }
 
 std::string Routes::methods_of(const Path& path) {

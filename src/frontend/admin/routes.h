@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,7 +26,10 @@ class Routes {
   void add(std::string_view method, std::string_view path, Access access, std::string_view meaning,
            Handler handler);
 
-  // Who may not ask does not learn which paths there are.
+  // By the head alone: whether it will be refused, whatever its body is. Who may not ask does not
+  // learn which paths there are.
+  [[nodiscard]] std::optional<Reply> refuse(const Request& request, const Guard& guard) const;
+
   [[nodiscard]] Reply answer(const Request& request, const Guard& guard) const;
 
   // One line for each path.
@@ -39,6 +43,9 @@ class Routes {
   };
 
   [[nodiscard]] static std::string methods_of(const Path& path);
+  [[nodiscard]] static std::string_view method_of(const Request& request) noexcept {
+    return request.method == "HEAD" ? std::string_view{"GET"} : request.method;
+  }
 
   std::map<std::string, Path, std::less<>> paths_;
 };

@@ -270,7 +270,10 @@ void Connection::give_back_exchange() {
     if (phase_ == Phase::held || phase_ == Phase::waiting) {
       gateway_.worker_.abandon(exchange.op, now());
     } else {
-      gateway_.worker_.settle(exchange.op, nullptr, now());
+      // An answer of our own is one; a client that left before any has none.
+      const engine::ResponseView own{.status = exchange.status, .grpc_status = {}, .headers = {}};
+      const bool is_own = exchange.status != 0 && !exchange.head_received;
+      gateway_.worker_.settle(exchange.op, is_own ? &own : nullptr, now());
     }
     exchange.decided = false;
   }

@@ -71,7 +71,7 @@ Connection::Step Connection::shake_hands() {
   if (!result.is_done()) return Step::gone;
   if (stream_.tls() != nullptr) tls_subject_ = stream_.tls()->verified_subject();
   phase_ = Phase::idle;
-  arm(options().head_within);
+  arm(gateway_.is_draining() ? kFarewell : options().head_within);
   return Step::again;
 }
 

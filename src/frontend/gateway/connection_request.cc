@@ -86,6 +86,7 @@ store::Completion Connection::decide(const RequestView& request) {
   const MonoTime before = clock.now().mono;
   const store::Completion completion = gateway_.worker_.decide(op, request, now());
   gateway_.observer_.decided(clock.now().mono - before);
+  if (gateway_.worker_.ignores_forwarding(request)) gateway_.observer_.ignored_forwarding();
   return completion;
 }
 

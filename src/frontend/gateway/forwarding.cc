@@ -9,7 +9,10 @@
 namespace sluice::gateway {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, ProxyWord>, 8> kWords{
+constexpr std::string_view kPrefix = "x-forwarded-";
+
+// The last two name another path than the one that was limited and routed by.
+constexpr std::array<std::pair<std::string_view, ProxyWord>, 12> kWords{
     {{kForwardedFor, ProxyWord::forwarded_for},
      {kForwardedProto, ProxyWord::proto},
      {kForwardedHost, ProxyWord::host},
@@ -17,7 +20,11 @@ constexpr std::array<std::pair<std::string_view, ProxyWord>, 8> kWords{
      {kForwarded, ProxyWord::forwarded},
      {kRequestId, ProxyWord::request_id},
      {"x-real-ip", ProxyWord::other},
-     {"x-forwarded-client-cert", ProxyWord::other}}};
+     {"x-client-ip", ProxyWord::other},
+     {"x-cluster-client-ip", ProxyWord::other},
+     {"true-client-ip", ProxyWord::other},
+     {"x-original-url", ProxyWord::other},
+     {"x-rewrite-url", ProxyWord::other}}};
 
 bool reads_as(std::string_view name, std::string_view known) noexcept {
   return std::ranges::equal(name, known,
@@ -56,11 +63,12 @@ ProxyWord proxy_word(std::string_view name) noexcept {
   if (name.empty()) return ProxyWord::none;
   // Most headers begin otherwise, and need no closer look.
   const char first = lower(name.front());
-  if (first != 'x' && first != 'f') return ProxyWord::none;
+  if (first != 'x' && first != 'f' && first != 't') return ProxyWord::none;
   for (const auto& [known, word] : kWords) {
     if (reads_as(name, known)) return word;
   }
-  return ProxyWord::none;
+  // -User, -Prefix, -Ssl, -Client-Cert: whatever begins so is for proxies to say.
+  return reads_as(name.substr(0, kPrefix.size()), kPrefix) ? ProxyWord::other : ProxyWord::none;
 }
 
 void write_hop(TextWriter& writer, const ForwardedHop& hop) noexcept {

@@ -38,7 +38,7 @@ enum class ProxyWord : std::uint8_t {
   port,
   forwarded,
   request_id,
-  other,  // x-real-ip, x-forwarded-client-cert
+  other,  // x-real-ip, true-client-ip, all else that begins with x-forwarded-
 };
 
 // Which of them a request has.

@@ -27,11 +27,15 @@ TEST(Forwarding, KnowsTheWordsOfProxiesInEverySpelling) {
   EXPECT_EQ(proxy_word("Forwarded"), ProxyWord::forwarded);
   EXPECT_EQ(proxy_word("X-Request-ID"), ProxyWord::request_id);
   EXPECT_EQ(proxy_word("X-Real-IP"), ProxyWord::other);
-  EXPECT_EQ(proxy_word("X-Forwarded-Client-Cert"), ProxyWord::other);
+  for (const char* name : {"X-Forwarded-Client-Cert", "X-Forwarded-User", "x_forwarded_prefix",
+                           "X-Forwarded-Ssl", "X-Client-IP", "True-Client-IP", "X-Original-URL",
+                           "X_Rewrite_Url", "X-Cluster-Client-Ip", "x-forwarded-for2"}) {
+    EXPECT_EQ(proxy_word(name), ProxyWord::other) << name;
+  }
 }
 
 TEST(Forwarding, LeavesOtherHeadersAlone) {
-  for (const char* name : {"", "x", "f", "from", "x-forwarded-fo", "x-forwarded-for2", "x-api-key",
+  for (const char* name : {"", "x", "f", "from", "x-forwarded", "x-forwardedfor", "x-api-key", "te",
                            "accept", "xxforwarded-for"}) {
     EXPECT_EQ(proxy_word(name), ProxyWord::none) << name;
   }

@@ -47,6 +47,8 @@ class Observer {
   virtual void ended(const frontend::AccessRecord& record, Now now) noexcept = 0;
   // Of one decision in Gateway::kTimedOneIn: all others do without asking the clock twice.
   virtual void decided(Nanos /*took*/) noexcept {}
+  // One such request in as many says for whom it was forwarded, and its peer is not believed.
+  virtual void ignored_forwarding() noexcept {}
   virtual void server_failed(const ServerFailure& /*failure*/, Now /*now*/) noexcept {}
 };
 

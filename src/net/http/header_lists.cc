@@ -9,6 +9,12 @@
 namespace sluice::net {
 namespace {
 
+// Many servers hand headers to programs with _ for -, so that the two cannot be told apart there.
+bool reads_as(std::string_view name, std::string_view lower_name) noexcept {
+  return std::ranges::equal(name, lower_name,
+                            [](char a, char b) { return a == '_' ? b == '-' : lower(a) == b; });
+}
+
 template <std::size_t Size>
 bool is_one_of(const std::array<std::string_view, Size>& words, std::string_view text) noexcept {
   return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
@@ -19,7 +25,7 @@ bool is_one_of(const std::array<std::string_view, Size>& words, std::string_view
 // Also X-Forwarded-Host, -Proto and whatever else begins so.
 bool is_forwarded(std::string_view name) noexcept {
   constexpr std::string_view kPrefix = "x-forwarded-";
-  return equals_ignoring_case(name.substr(0, kPrefix.size()), kPrefix);
+  return reads_as(name.substr(0, kPrefix.size()), kPrefix);
 }
 
 constexpr std::array<std::string_view, 21> kKept{"authorization",
@@ -44,10 +50,26 @@ constexpr std::array<std::string_view, 21> kKept{"authorization",
                                                  "x-client-ip",
                                                  "x-real-ip"};
 
-constexpr std::array<std::string_view, 14> kNeverInTrailers{
-    "authorization", "cache-control", "content-encoding", "content-range", "content-type",
-    "cookie",        "forwarded",     "max-forwards",     "range",         "set-cookie",
-    "via",           "vary",          "www-authenticate", "x-real-ip"};
+constexpr std::array<std::string_view, 20> kNeverInTrailers{"authorization",
+                                                            "cache-control",
+                                                            "content-encoding",
+                                                            "content-range",
+                                                            "content-type",
+                                                            "cookie",
+                                                            "forwarded",
+                                                            "max-forwards",
+                                                            "range",
+                                                            "set-cookie",
+                                                            "true-client-ip",
+                                                            "vary",
+                                                            "via",
+                                                            "www-authenticate",
+                                                            "x-client-ip",
+                                                            "x-cluster-client-ip",
+                                                            "x-original-url",
+                                                            "x-real-ip",
+                                                            "x-request-id",
+                                                            "x-rewrite-url"};
 
 }  // namespace
 
@@ -107,7 +129,8 @@ bool is_hop_by_hop(std::string_view name, std::span<const HeaderView> all) noexc
 }
 
 bool is_forbidden_trailer(std::string_view name) noexcept {
-  return known_header(name) != KnownHeader::other || is_one_of(kNeverInTrailers, name) ||
+  const auto is_it = [name](std::string_view word) { return reads_as(name, word); };
+  return known_header(name) != KnownHeader::other || std::ranges::any_of(kNeverInTrailers, is_it) ||
          is_forwarded(name);
 }
 
