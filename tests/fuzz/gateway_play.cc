@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <poll.h>
+#include <span>
 #include <sys/socket.h>
 #include <utility>
 
@@ -146,7 +147,7 @@ bool Play::hear_all() {
     if (ears[listeners + i].revents != 0) (void)players[i]->hear();
   }
   const auto called = [](const pollfd& ear) { return ear.revents != 0; };
-  if (std::any_of(ears.begin(), ears.begin() + stage_.listeners.size(), called)) accept_servers();
+  if (std::ranges::any_of(std::span{ears}.first(listeners), called)) accept_servers();
   return true;
 }
 
