@@ -30,7 +30,6 @@ rules:
   - {name: strict, match: {path: /closed}, limit: 9/10s, on_failure: closed}
   - {name: lenient, match: {path: /open}, limit: 9/10s, on_failure: open}
 )";
-constexpr int kAtOnce = 2;  // of the rule of that name
 
 net::Listener listen(const std::string& path) {
   return net::listen_on(net::Endpoint::parse("unix:" + path).value()).value();
@@ -61,24 +60,6 @@ gateway::RouteOptions route(std::string_view path, std::size_t upstream) {
 
 std::shared_ptr<const frontend::Answers> make_answers() {
   return std::make_shared<const frontend::Answers>(frontend::RateHeaders::create({}).value());
-}
-
-// As many as may be in flight can be.
-void expect_no_lease(engine::Worker& worker, Now now) {
-  const RequestView request{.method = "GET",
-                            .host = "probe",
-                            .target = "/few/",
-                            .headers = {},
-                            .peer = IpAddress::v4(0xc6336401),
-                            .tls_subject = {},
-                            .domain = {},
-                            .descriptor = {}};
-  std::array<engine::Op, kAtOnce> ops;
-  for (engine::Op& op : ops) {
-    (void)worker.decide(op, request, now);
-    expect(op.action == engine::Action::pass, "nothing is in flight any more");
-  }
-  for (engine::Op& op : ops) worker.settle(op, nullptr, now);
 }
 
 }  // namespace
@@ -169,7 +150,24 @@ void Stage::expect_at_rest() {
       expect(held == nullptr || held->load() == 0, "no place in a queue is taken");
     }
   }
-  expect_no_lease(worker, clock.now());
+  expect_no_lease();
+}
+
+// As many as may be in flight can be.
+void Stage::expect_no_lease() {
+  const RequestView request{.method = "GET",
+                            .host = "probe",
+                            .target = "/few/",
+                            .headers = {},
+                            .peer = IpAddress::v4(0xc6336401),
+                            .tls_subject = {},
+                            .domain = {},
+                            .descriptor = {}};
+  for (engine::Op& op : probes) {
+    (void)worker.decide(op, request, clock.now());
+    expect(op.action == engine::Action::pass, "nothing is in flight any more");
+  }
+  for (engine::Op& op : probes) worker.settle(op, nullptr, clock.now());
 }
 
 void Stage::forget() {

@@ -80,6 +80,7 @@ struct Stage {
   void swap_rules();
   // No op holds on to rules, and no place in a queue or in flight is taken.
   void expect_at_rest();
+  void expect_no_lease();
   // Long enough for all limits to forget.
   void forget();
 
@@ -95,8 +96,9 @@ struct Stage {
   store::LocalAuthority local{*table, 1};
   FickleStore store{local};
   engine::Worker worker{store, local};
-  std::array<std::shared_ptr<const engine::Snapshot>, 2>
-      snapshots;  // in use, and for the next edit
+  // In use, and for the next edit.
+  std::array<std::shared_ptr<const engine::Snapshot>, 2> snapshots;
+  std::array<engine::Op, 2> probes;  // as many as the rule `at-once` lets be in flight
 };
 
 }  // namespace sluice::fuzz
