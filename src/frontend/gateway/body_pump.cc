@@ -113,6 +113,11 @@ BodyPump::Progress BodyPump::pump() noexcept {
 
     if (window.begin == window.end) window.begin = window.end = window.floor;
     if (window.room().empty()) window.compact();
+    if (window.room().empty()) {
+      // Trailers, which have to be there as a whole, behind a head that leaves them no room.
+      fault_ = {.status = 431, .why = "the trailers are too long"};
+      return Progress::source_wrong;
+    }
     if (!task_.from->can_read()) return Progress::waiting;
     const net::IoResult result = task_.from->read(window.room());
     if (result.is_blocked()) return Progress::waiting;

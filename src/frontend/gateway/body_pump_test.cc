@@ -135,6 +135,16 @@ TEST_F(Pump, TellsWhatIsWrongWithABody) {
 }
 
 // The last byte that is allowed goes, and the end of a body that is longer never does.
+// Trailers are understood as a whole. Behind a long head there may be no room for all of them, and
+// waiting for it would never end.
+TEST_F(Pump, GivesUpOnTrailersThatFindNoRoom) {
+  window_ = {.buffer = buffer_, .floor = 4000, .begin = 4000, .end = 4000};
+  begin({.kind = Kind::chunked}, true);
+  say("2\r\nok\r\n0\r\nX-Sum: " + std::string(200, 'x') + "\r\n\r\n");
+  EXPECT_EQ(pump(), Progress::source_wrong);
+  EXPECT_EQ(pump_.fault().status, 431);
+}
+
 TEST_F(Pump, StopsAtTheMostThatMayPass) {
   begin({.kind = Kind::chunked}, true, 5);
   say("5\r\nhello\r\n0\r\n\r\n");

@@ -1,0 +1,179 @@
+#include "gateway_stage.h"
+
+#include "fuzz.h"
+#include "net/tls_client.h"
+#include "rules/parse_rules.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace sluice::fuzz {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Of every kind one: all that makes a gateway hold, refuse, drop, count later or give back.
+constexpr std::string_view kRules = R"(
+rules:
+  - {name: each, per: ip, limit: {rate: 30/10s, burst: 30}}
+  - {name: paced, match: {path: /queue/**}, limit: {rate: 1/1s, algorithm: leaky_bucket},
+     over: {queue: 3s, waiting: 2}}
+  - {name: punished, match: {path: /block/**}, per: ip, limit: 1/10s, block: {for: 20s},
+     over: {status: 403, body: go away}}
+  - {name: failures, match: {path: /login}, per: ip, limit: {rate: 1/10s, algorithm: sliding_log},
+     count: {status: [401, 403]}}
+  - {name: successes, match: {path: /after}, limit: 2/10s, count: {status: [200], when: after}}
+  - {name: at-once, match: {path: /few/**}, limit: {concurrent: 2, ttl: 30s}}
+  - {name: dropped, match: {path: /drop}, limit: 1/10s, over: drop}
+  - {name: watched, match: {path: /queue/**}, limit: 1/10s, over: shadow}
+  - {name: strict, match: {path: /closed}, limit: 9/10s, on_failure: closed}
+  - {name: lenient, match: {path: /open}, limit: 9/10s, on_failure: open}
+)";
+
+net::Listener listen(const std::string& path) {
+  return net::listen_on(net::Endpoint::parse("unix:" + path).value()).value();
+}
+
+std::shared_ptr<const engine::Snapshot> make_rules(store::Store& store, Now now) {
+  config::Diagnostics diagnostics;
+  rules::RuleList list = rules::parse_rules_text(kRules, "fuzz", diagnostics);
+  if (!diagnostics.ok()) std::fputs(diagnostics.text().c_str(), stderr);
+  expect(diagnostics.ok(), "the target's own rules can be read");
+  return engine::Snapshot::make(std::move(list), store, now).value();
+}
+
+std::shared_ptr<const identity::Identifier> make_identifier() {
+  identity::IdentifierConfig config;
+  config.address.source = identity::AddressSource::x_forwarded_for;
+  config.address.trusted_proxies = {IpRange::parse("10.0.0.0/8").value()};
+  return identity::Identifier::create(std::move(config)).value();
+}
+
+gateway::ServerOptions server(const std::string& path, std::uint32_t weight = 1) {
+  return {.endpoint = net::Endpoint::parse("unix:" + path).value(), .weight = weight};
+}
+
+gateway::RouteOptions route(std::string_view path, std::size_t upstream) {
+  return {.hosts = {}, .path = rules::PathTemplate::parse(path).value(), .upstream = upstream};
+}
+
+std::shared_ptr<const frontend::Answers> make_answers() {
+  return std::make_shared<const frontend::Answers>(frontend::RateHeaders::create({}).value());
+}
+
+}  // namespace
+
+// ---- the store --------------------------------------------------------------------------------
+
+void FickleStore::answer(bool fails, Now now) noexcept {
+  while (!waiting_.empty()) {
+    store::Call& call = *waiting_.front();
+    waiting_.pop_front();
+    if (!fails) (void)table_.decide_all(call, now);
+    call.failed = fails;
+    call.completed(call);
+  }
+}
+
+store::Completion FickleStore::decide_all(store::Call& call, Now now) noexcept {
+  if (!answers_later) return table_.decide_all(call, now);
+  waiting_.push_back(&call);
+  return store::Completion::later;
+}
+
+void FickleStore::cancel(store::Call& call) noexcept {
+  waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), &call), waiting_.end());
+}
+
+// ---- the stage --------------------------------------------------------------------------------
+
+Stage::Stage()
+    : listeners{listen(folder.file("one")), listen(folder.file("two"))},
+      tls(net::TlsClient::load({.verify = false, .ca_file = {}, .certificate = {}}).value()),
+      table(
+          store::LocalStore::open({.mapping = {.memory = store::Mapping::kMemoryMin}}, clock.now())
+              .value()),
+      snapshots{make_rules(store, clock.now()), make_rules(store, clock.now())} {
+  worker.use(make_identifier());
+  worker.use(snapshots[0]);
+}
+
+// Three upstreams: one with a server that is not there beside the one that is, one that is slow to
+// forgive and named otherwise, and one under TLS, where connecting takes a while.
+const std::shared_ptr<const gateway::GatewayOptions>& Stage::options(Variant variant) {
+  std::shared_ptr<const gateway::GatewayOptions>& known = made[variant.bits];
+  if (known != nullptr) return known;
+  gateway::GatewayOptions options;
+  options.upstreams.resize(3);
+  options.upstreams[0].name = "app";
+  options.upstreams[0].servers = {server(folder.file("one"), 3), server(folder.file("nobody"))};
+  options.upstreams[1].name = "other";
+  options.upstreams[1].servers = {server(folder.file("two")), server(folder.file("one"))};
+  options.upstreams[1].balance = gateway::Balance::hash;
+  options.upstreams[1].keep_alive = 1;
+  options.upstreams[1].total = 20s;
+  options.upstreams[1].host = "inner.example";
+  options.upstreams[2].name = "secret";
+  options.upstreams[2].servers = {server(folder.file("two"))};
+  options.upstreams[2].balance = gateway::Balance::least_connections;
+  options.upstreams[2].tls = tls;
+  options.routes = {route("/few/**", 1), route("/b/**", 1), route("/tls/**", 2), route("/**", 0)};
+  options.answers = make_answers();
+  options.trusted_proxies = identity::IpRangeSet{
+      std::array{IpRange::parse("10.0.0.0/8").value(), IpRange::parse("192.0.2.0/24").value()}};
+  options.forwarded_headers = variant.forwarded();
+  options.starts_traces = variant.starts_traces();
+  options.trusts_request_ids = variant.trusts_ids();
+  if (variant.small_bodies()) options.body_bytes_max = 100;
+  if (variant.crowded()) {
+    options.requests_per_connection = 3;
+    options.connections_max = 3;
+    options.connections_per_address = 2;
+    options.upstreams[0].keep_alive = 0;
+  }
+  return known = std::make_shared<const gateway::GatewayOptions>(std::move(options));
+}
+
+void Stage::swap_rules() {
+  std::swap(snapshots[0], snapshots[1]);
+  worker.use(snapshots[0]);
+}
+
+void Stage::expect_at_rest() {
+  for (int i = 0; i < 2; ++i) {
+    swap_rules();
+    const engine::Snapshot& retired = *snapshots[1];
+    expect(snapshots[1].use_count() == 1, "no request holds on to rules that are not in use");
+    for (rules::RuleNumber rule = 0; rule < retired.rules().rules().size(); ++rule) {
+      const auto& held = retired.plan(rule).held;
+      expect(held == nullptr || held->load() == 0, "no place in a queue is taken");
+    }
+  }
+  expect_no_lease();
+}
+
+// As many as may be in flight can be.
+void Stage::expect_no_lease() {
+  const RequestView request{.method = "GET",
+                            .host = "probe",
+                            .target = "/few/",
+                            .headers = {},
+                            .peer = IpAddress::v4(0xc6336401),
+                            .tls_subject = {},
+                            .domain = {},
+                            .descriptor = {}};
+  for (engine::Op& op : probes) {
+    (void)worker.decide(op, request, clock.now());
+    expect(op.action == engine::Action::pass, "nothing is in flight any more");
+  }
+  for (engine::Op& op : probes) worker.settle(op, nullptr, clock.now());
+}
+
+void Stage::forget() {
+  store.answers_later = false;
+  clock.advance(60s);  // longer than every window
+  loop->turn(Nanos{0});
+}
+
+}  // namespace sluice::fuzz
