@@ -141,14 +141,28 @@ TEST_F(Requests, AreChargedAfterwardsIfTheRuleSaysSo) {
   const ResponseView good{.status = 200};
   const ResponseView bad{.status = 401};
   worker_->settle(ops[0], &good, now_);
-  worker_->settle(ops[1], nullptr, now_);  // the client left: nothing is known to have failed
   EXPECT_EQ(ask({}), Action::pass);
+  worker_->settle(ops[1], &bad, now_);
   worker_->settle(ops[2], &bad, now_);
-  worker_->settle(ops[3], &bad, now_);
   EXPECT_EQ(ask({}), Action::pass);
-  worker_->settle(ops[4], &bad, now_);
+  worker_->settle(ops[3], &bad, now_);
   EXPECT_EQ(ask({}), Action::reject);
+  worker_->settle(ops[4], &good, now_);
   EXPECT_EQ(ask({}), Action::reject) << "three are used";
+}
+
+// Whoever leaves before the answer is charged as if it had counted: else leaving would be a way to
+// ask without limit.
+TEST_F(Requests, AreChargedAfterwardsThoughTheClientLeft) {
+  rules::Rule failures = rule("failures", {limit("2/1h")});
+  failures.count = rules::Count{.statuses = {{400, 499}}, .after = true};
+  use({failures});
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(decide(op_, {}), store::Completion::now);
+    EXPECT_EQ(op_.action, Action::pass);
+    worker_->settle(op_, nullptr, now_);
+  }
+  EXPECT_EQ(ask({}), Action::reject);
 }
 
 // One that would be charged later does not spoil all-or-nothing for those that are charged now.
