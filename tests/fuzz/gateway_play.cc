@@ -14,34 +14,6 @@ namespace sluice::fuzz {
 
 using namespace std::chrono_literals;
 
-// ---- players ----------------------------------------------------------------------------------
-
-void Player::say(std::string_view bytes) {
-  if (!is_open()) return;
-  while (!bytes.empty()) {
-    const ssize_t went =
-        ::send(descriptor.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (went <= 0) return;
-    sent.append(bytes.substr(0, static_cast<std::size_t>(went)));
-    bytes.remove_prefix(static_cast<std::size_t>(went));
-  }
-}
-
-void Player::finish() noexcept {
-  if (is_open()) ::shutdown(descriptor.get(), SHUT_WR);
-}
-
-// What it has not read turns this into a reset.
-void Player::leave() noexcept { descriptor = FileDescriptor{}; }
-
-bool Player::hear() {
-  std::array<char, 65536> room;  // not cleared: what is filled is read
-  const ssize_t came = ::recv(descriptor.get(), room.data(), room.size(), MSG_DONTWAIT);
-  if (came > 0) received.append(room.data(), static_cast<std::size_t>(came));
-  if (came == 0 || (came < 0 && errno != EAGAIN)) heard_end = true;
-  return came > 0 || heard_end;
-}
-
 // ---- the play ---------------------------------------------------------------------------------
 
 Play::Play(Stage& stage, Variant variant)
@@ -67,21 +39,14 @@ bool Play::knows_clients() const noexcept {
          !(variant_.announced() || variant_.trusted_clients() || variant_.crowded());
 }
 
-// A gateway's end with so little room that writing to a client who does not read soon blocks.
 void Play::open_client() {
   if (gateway_ == nullptr || clients_.size() == kClientsMax) return;
-  std::array<int, 2> ends{};
-  expect(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) == 0,
-         "there are descriptors");
-  const int room = 4096;
-  (void)::setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
-  auto player = std::make_unique<Player>();
-  player->descriptor = FileDescriptor{ends[0]};
+  Connected made = connect_player();
   client_ = clients_.size();
-  clients_.push_back(std::move(player));
-  gateway_->accept({.descriptor = FileDescriptor{ends[1]},
-                    .peer = {.address = address_of(client_), .port = 4000}},
-                   {.port = 8080, .proxy_protocol = variant_.announced()});
+  clients_.push_back(std::make_unique<Player>(std::move(made.player)));
+  gateway_->accept(
+      {.descriptor = std::move(made.other), .peer = {.address = address_of(client_), .port = 4000}},
+      {.port = 8080, .proxy_protocol = variant_.announced()});
 }
 
 void Play::next_client() noexcept { client_ = (client_ + 1) % clients_.size(); }

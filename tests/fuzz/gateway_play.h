@@ -4,9 +4,9 @@
 // nobody has anything more to say, so that what happens depends on the input alone.
 #pragma once
 
-#include "base/file_descriptor.h"
 #include "frontend/gateway/gateway.h"
 #include "gateway_stage.h"
+#include "player.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,21 +16,6 @@
 #include <vector>
 
 namespace sluice::fuzz {
-
-// The other end of a connection of the gateway.
-struct Player {
-  FileDescriptor descriptor;
-  std::string sent;      // as far as the system took it
-  std::string received;  // as far as it was read
-  bool listens = true;
-  bool heard_end = false;
-
-  [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(descriptor); }
-  void say(std::string_view bytes);
-  void finish() noexcept;  // it says no more
-  void leave() noexcept;
-  bool hear();  // false: nothing came
-};
 
 // How a request ended, by the gateway's own account.
 struct Ended {

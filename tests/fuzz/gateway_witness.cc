@@ -1,8 +1,8 @@
 #include "gateway_witness.h"
 
 #include "fuzz.h"
-#include "gateway_messages.h"
 #include "identity/proxy_protocol.h"
+#include "messages.h"
 
 #include <algorithm>
 #include <map>

@@ -158,7 +158,8 @@ AdminConnection::Step AdminConnection::handle() {
 // What came is no request, or not all of one: nobody knows where the next would begin.
 AdminConnection::Step AdminConnection::fail(std::uint16_t status, const char* why) {
   keep_alive_ = false;
-  return answer(problem(status, why), true);
+  const bool is_head = head_end_ > 0 && parser_.head().method == "HEAD";
+  return answer(problem(status, why), !is_head);
 }
 
 AdminConnection::Step AdminConnection::answer(const Reply& reply, bool with_body) {

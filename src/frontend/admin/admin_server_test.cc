@@ -100,6 +100,16 @@ TEST_F(AdminServerTest, AnswersHeadWithoutABody) {
   EXPECT_EQ(said(*client, get("/short"), "short\n").find("HTTP/1.1 200"), 0U);
 }
 
+// Also when something is wrong with what came behind the head.
+TEST_F(AdminServerTest, AnswersABrokenHeadWithoutABody) {
+  const auto client = connect();
+  client->say(
+      "HEAD /short HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+  ASSERT_TRUE(until([&] { return client->is_over(); }));
+  EXPECT_TRUE(client->received.starts_with("HTTP/1.1 400")) << client->received;
+  EXPECT_TRUE(client->received.ends_with("\r\n\r\n")) << client->received;
+}
+
 TEST_F(AdminServerTest, ReadsBodiesOfEveryKind) {
   const auto client = connect();
   const std::string head = "POST /echo?q=1 HTTP/1.1\r\nHost: localhost\r\n";

@@ -1,4 +1,4 @@
-#include "gateway_messages.h"
+#include "messages.h"
 
 #include "fuzz.h"
 #include "net/http/body_reader.h"
