@@ -47,6 +47,26 @@ class Access(AdminTest):
         self.assertProblem(self.ask(front, "/metrics", "Origin: https://evil.example"), 403)
         self.assertEqual(self.ask(front, "/metrics", host="localhost").status, 200)
 
+    # Whoever never finishes a request gives way to those who ask.
+    def test_bodies_that_never_come_keep_no_probe_out(self):
+        front = self.admin(self.upstream())
+        clients = [self.connect(front) for _ in range(200)]
+        for client in clients:
+            client.send(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n")
+        for path in ("/livez", "/readyz", "/v1/status"):
+            self.assertEqual(self.ask(front, path).status, 200)
+        for client in clients:
+            client.close()
+
+    # By its head alone: nobody sends a megabyte to be told that he may not.
+    def test_what_is_refused_needs_no_body(self):
+        token = self.file("admin.token", self.TOKEN + "\n")
+        front = self.admin(self.upstream(), more=f"admin: {{token_file: '{token}'}}")
+        with self.connect(front) as client:
+            client.send(b"POST /v1/status HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
+            refused = client.answer()
+            self.assertEqual((refused.status, refused.get("connection")), (401, "close"))
+
     def test_what_can_be_reached_from_elsewhere_needs_a_token(self):
         text = self.configuration("127.0.0.1:1")
         for address in (":0", "0.0.0.0:0", "'[::]:0'", "10.1.2.3:90", "host.example:90"):

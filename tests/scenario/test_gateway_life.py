@@ -165,6 +165,23 @@ class Ends(GatewayTest):
             self.assertLess(time.monotonic() - begin, 5)
         stuck.set()
 
+    # What was cut at the very end has its line in the log as well.
+    def test_what_is_cut_at_the_end_is_logged(self):
+        stuck = threading.Event()
+        app = self.upstream(lambda *_: stuck.wait(PATIENCE))
+        log = os.path.join(self.folder, "access.log")
+        front = self.gateway(app, more=f"access_log: {{file: '{log}', format: json}}")
+        with front.connect() as client:
+            client.send(get("/cut"))
+            wait_until(lambda: app.requests, "it is under way")
+            front.signal(signal.SIGTERM)
+            front.says("draining")
+            front.signal(signal.SIGTERM)
+            self.assertEqual(front.wait(), 0)
+        stuck.set()
+        with open(log, encoding="utf-8") as lines:
+            self.assertIn("/cut", lines.read())
+
     def listens(self, front):
         try:
             front.connect().close()

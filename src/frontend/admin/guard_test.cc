@@ -79,6 +79,9 @@ TEST(Guard, WithoutATokenPagesFromElsewhereMayNotAsk) {
   EXPECT_EQ(from("http://127.0.0.1:9090"), 0);
   EXPECT_EQ(from("http://localhost:3000"), 0);
   EXPECT_EQ(from("https://evil.example"), 403);
+  EXPECT_EQ(from("http://203.0.113.5"), 403) << "an address is a place as well";
+  EXPECT_EQ(from("http://[2001:db8::1]:9090"), 403);
+  EXPECT_EQ(from("http://[::1]:3000"), 0);
   EXPECT_EQ(from("null"), 403);
   EXPECT_EQ(from(""), 403);
   EXPECT_EQ(from("http://127.0.0.1/path"), 403) << "no browser writes that";

@@ -135,10 +135,29 @@ TEST(ChunkedDecoder, RefusesWhatIsNotExact) {
 
 // What frames, routes or authorises a message is no trailer.
 TEST(ChunkedDecoder, RefusesTrailersThatComeTooLate) {
-  for (const char* const name :
-       {"Content-Length", "transfer-encoding", "Host", "Connection", "Trailer", "TE", "Upgrade",
-        "Expect", "Authorization", "Cookie", "Set-Cookie", "Content-Type", "X-Forwarded-For",
-        "Forwarded", "Content-Encoding", "Cache-Control", "Max-Forwards"}) {
+  for (const char* const name : {"Content-Length",
+                                 "transfer-encoding",
+                                 "Host",
+                                 "Connection",
+                                 "Trailer",
+                                 "TE",
+                                 "Upgrade",
+                                 "Expect",
+                                 "Authorization",
+                                 "Cookie",
+                                 "Set-Cookie",
+                                 "Content-Type",
+                                 "X-Forwarded-For",
+                                 "Forwarded",
+                                 "Content-Encoding",
+                                 "Cache-Control",
+                                 "Max-Forwards",
+                                 "X_Forwarded_For",
+                                 "X-Forwarded-User",
+                                 "True-Client-IP",
+                                 "X_Client_IP",
+                                 "X-Request-Id",
+                                 "X-Original-URL"}) {
     const Decoded decoded = decode("0\r\n" + std::string{name} + ": 1\r\n\r\n");
     EXPECT_STREQ(decoded.fault.why, "a header that may not be a trailer") << name;
   }
