@@ -59,7 +59,7 @@ def budgets(best: dict):
 
 def page(arguments: argparse.Namespace, best: dict) -> tuple:
     lines = heading("engine") + [
-        f"{arguments.keys} clients by address, all of them in debt; five headers, one API key among",
+        f"{arguments.keys} clients by address, all in debt; five headers, one API key among",
         "a thousand; one of the rules concerns the request. The engine gives full answers: what is",
         "left, when it is reset, when to come back. So does the bare decision it is compared with.",
         f"Best of {arguments.runs} runs of {arguments.seconds} s, in ns of one thread's processor",
@@ -75,7 +75,9 @@ def page(arguments: argparse.Namespace, best: dict) -> tuple:
     lines += ["", *table, ""]
     for pages, name in PAGES.items():
         ratio = best[pages, "engine", 1000] / best[pages, "table", 1]
-        lines.append(f"Beside a bare yes or no, which the engine cannot give, with {name}: {ratio:.2f} times.")
+        lines.append(
+            f"Beside a bare yes or no, which it cannot give, with {name}: {ratio:.2f} times."
+        )
     return "\n".join(lines) + "\n", met
 
 

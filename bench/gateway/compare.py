@@ -41,7 +41,8 @@ def drive(port: int, seconds: float, core: int) -> tuple:
     if "Socket errors" in said:
         raise SystemExit(f"requests failed:\n{said}")
     refused = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
-    return int(re.search(r"(\d+) requests in", said).group(1)), int(refused.group(1)) if refused else 0
+    requests = int(re.search(r"(\d+) requests in", said).group(1))
+    return requests, int(refused.group(1)) if refused else 0
 
 
 def one_turn(arguments, subject: str, task: str) -> float:
@@ -64,22 +65,25 @@ def measure(arguments) -> dict:
         for task in TASKS:
             for subject in SUBJECTS:
                 cost = one_turn(arguments, subject, task)
-                print(f"{turn + 1}/{arguments.runs}: {subject}, {task}: {cost:.2f} us", file=sys.stderr)
+                turns = f"{turn + 1}/{arguments.runs}"
+                print(f"{turns}: {subject}, {task}: {cost:.2f} us", file=sys.stderr)
                 best[subject, task] = min(cost, best.get((subject, task), cost))
     return best
 
 
 def budgets(best: dict):
     ours = best["sluice", "proxied"]
-    yield "a proxied request with one limit: times nginx's", ours / best["nginx", "proxied"], "<=", 1
+    theirs = best["nginx", "proxied"]
+    yield "a proxied request with one limit: times nginx's", ours / theirs, "<=", 1
     yield "a refusal: times a proxied request", best["sluice", "refused"] / ours, "<=", 0.5
 
 
 def page(arguments, best: dict) -> tuple:
     lines = heading("gateway") + [
-        f"One worker each, {CONNECTIONS} clients that keep their connections (wrk), an upstream that",
-        "answers with 1,000 bytes (nginx), limits by address. Processor time of the proxy in",
-        f"microseconds per request, best of {arguments.runs} turns of {arguments.seconds:.0f} s each.",
+        f"One worker each, {CONNECTIONS} clients that keep their connections (wrk), an upstream",
+        "that answers with 1,000 bytes (nginx), limits by address. Processor time of the proxy in",
+        "microseconds per request, best of",
+        f"{arguments.runs} turns of {arguments.seconds:.0f} s each.",
         "",
         "| what | " + " | ".join(SUBJECTS.values()) + " |",
         "|---" + "|---:" * len(SUBJECTS) + "|",

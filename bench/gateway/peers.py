@@ -95,7 +95,7 @@ def write(folder: Path, name: str, text: str) -> str:
     return str(path)
 
 
-# ---- nginx -----------------------------------------------------------------------------------------
+# ---- nginx -------------------------------------------------------------------------------------
 
 
 def nginx(folder: Path, name: str, port: int, http: str, core: int | None) -> Peer:
@@ -156,7 +156,7 @@ def nginx_proxy(folder: Path, app: Peer, refusing: bool, core: int | None) -> Pe
     return nginx(folder, "nginx", port, http, core)
 
 
-# ---- HAProxy ---------------------------------------------------------------------------------------
+# ---- HAProxy -----------------------------------------------------------------------------------
 
 
 def haproxy(folder: Path, app: Peer, refusing: bool, core: int | None) -> Peer:
@@ -191,10 +191,12 @@ backend app
     return Peer("haproxy", [program("haproxy"), "-db", "-f", config], port, core)
 
 
-# ---- ours ------------------------------------------------------------------------------------------
+# ---- ours --------------------------------------------------------------------------------------
 
 
-def sluice(binary: Path, folder: Path, app: Peer, limit: str, core: int | None, more: str = "") -> Peer:
+def sluice(
+    binary: Path, folder: Path, app: Peer, limit: str, core: int | None, more: str = ""
+) -> Peer:
     port = free_port()
     config = write(
         folder,

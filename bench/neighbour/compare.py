@@ -23,7 +23,9 @@ NOISY_RATE = 100 * LIMIT
 RULE = f"rules: [{{name: each, per: header.x-client, limit: {LIMIT}/1s}}]"
 
 
-def load(arguments, port: int, rate: int, clients: int, name: str, seconds: float) -> subprocess.Popen:
+def load(
+    arguments, port: int, rate: int, clients: int, name: str, seconds: float
+) -> subprocess.Popen:
     command = ["taskset", "-c", "1", str(arguments.program), "load", f"http://127.0.0.1:{port}/"]
     command += ["--rate", f"{rate}/s", "--duration", f"{seconds:.0f}s", "--clients", str(clients)]
     command += ["--connections", "16", "--header", f"x-client: {name}", "--json"]
@@ -88,10 +90,11 @@ def measure(arguments) -> dict:
 def page(arguments, best: dict) -> tuple:
     alone, beside = best[False], best[True]
     lines = heading("neighbour") + [
-        f"{QUIET} clients at a quarter of their limit of {LIMIT} requests per second, by themselves and",
-        f"beside one that sends {NOISY_RATE} per second. One worker, an upstream that answers with 1,000",
-        "bytes (nginx), open loop: latencies in microseconds count from the scheduled start. Best of",
-        f"{arguments.runs} turns of {arguments.seconds:.0f} s each; failures of all turns together.",
+        f"{QUIET} clients at a quarter of their limit of {LIMIT} requests per second, by",
+        f"themselves and beside one that sends {NOISY_RATE} per second. One worker, an upstream",
+        "that answers with 1,000 bytes (nginx), open loop: latencies in microseconds count from",
+        f"the scheduled start. Best of {arguments.runs} turns of {arguments.seconds:.0f} s each;",
+        "failures of all turns together.",
         "",
         "| the quiet ones | p50 | p99 | failed |",
         "|---|---:|---:|---:|",
@@ -103,7 +106,12 @@ def page(arguments, best: dict) -> tuple:
     table, met = budget_table(
         [
             ("requests of the quiet ones that failed", beside["failed"], "<=", 0),
-            ("p99 of the quiet ones: times that without the noise", beside["p99"] / alone["p99"], "<=", 1.2),
+            (
+                "p99 of the quiet ones: times that without the noise",
+                beside["p99"] / alone["p99"],
+                "<=",
+                1.2,
+            ),
         ]
     )
     if beside["refused"] == 0:

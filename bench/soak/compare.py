@@ -34,14 +34,15 @@ ODD = (
 )
 
 
-# ---- idle connections ------------------------------------------------------------------------------
+# ---- idle connections --------------------------------------------------------------------------
 
 
 def certificate(folder: Path) -> tuple:
     key, cert = str(folder / "key.pem"), str(folder / "cert.pem")
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
     command += " -subj /CN=localhost -addext subjectAltName=DNS:localhost"
-    subprocess.run(command.split() + ["-keyout", key, "-out", cert], check=True, capture_output=True)
+    command += f" -keyout {key} -out {cert}"
+    subprocess.run(command.split(), check=True, capture_output=True)
     return key, cert
 
 
@@ -77,7 +78,7 @@ def idle_bytes(arguments, folder: Path, app: peers.Peer, count: int, tls: bool) 
     return grown / count
 
 
-# ---- the soak --------------------------------------------------------------------------------------
+# ---- the soak ----------------------------------------------------------------------------------
 
 
 def wrk(port: int, seconds: float, *more: str) -> subprocess.Popen:
@@ -119,7 +120,7 @@ def soak(arguments, folder: Path, app: peers.Peer) -> list:
     return samples
 
 
-# ---- the page --------------------------------------------------------------------------------------
+# ---- the page ----------------------------------------------------------------------------------
 
 
 def steady(samples: list, seconds: float) -> float:
@@ -132,11 +133,10 @@ def steady(samples: list, seconds: float) -> float:
 def page(arguments, plain: float, under_tls: float, samples: list) -> tuple:
     mib = [size / KIB / KIB for _, size in samples]
     lines = heading("soak") + [
-        f"{arguments.connections} idle connections, and {arguments.tls_connections} under TLS, each",
-        "after one request. Then one worker under load for",
-        f"{arguments.seconds:.0f} s: requests over connections that stay and that close, most of them",
-        "refused, uploads broken off, clients that leave, and bytes that are no requests. Memory that",
-        "is the process's own.",
+        f"{arguments.connections} idle connections, and {arguments.tls_connections} under TLS,",
+        f"each after one request. Then one worker under load for {arguments.seconds:.0f} s:",
+        "requests over connections that stay and that close, most of them refused, uploads broken",
+        "off, clients that leave, bytes that are no requests. Memory that is the process's own.",
         "",
         "| under load | MiB |",
         "|---|---:|",
