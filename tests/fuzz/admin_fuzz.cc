@@ -44,7 +44,7 @@ struct Stage {
     routes.add("GET", "/open", Access::open, "",
                [](const Request&) { return sluice::admin::plain("open"); });
     routes.add("GET", "/long", Access::open, "",
-               [](const Request&) { return sluice::admin::plain(std::string(100'000, 'x')); });
+               [](const Request&) { return sluice::admin::plain(std::string(20'000, 'x')); });
     routes.add("POST", "/echo", Access::guarded, "", [](const Request& request) {
       return sluice::admin::plain(std::string{request.body});
     });
@@ -56,6 +56,7 @@ class Play {
   Play(Stage& stage, std::uint8_t variant)
       : stage_(stage), needs_token_((variant & 1U) != 0), is_crowded_((variant & 2U) != 0) {
     sluice::admin::AdminOptions options;
+    options.body_bytes_max = 10'000;
     if (is_crowded_) options.connections_max = 2;
     server_.emplace(*stage.loop, stage.routes, options);
     if (needs_token_) server_->use(std::make_shared<const sluice::admin::Guard>(kToken));

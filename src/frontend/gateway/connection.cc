@@ -127,11 +127,17 @@ Connection::Step Connection::watch_client() { return client_left() ? cut() : Ste
 // every client of HTTP/1.1 passes over a 100, and of one that is gone the system resets the
 // connection.
 bool Connection::client_left() noexcept {
-  constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
   if (stream_.is_broken()) return true;
   if (!stream_.peer_hung_up() || head().minor_version == 0) return false;
   if (std::exchange(exchange_->asked_if_there, true)) return false;
-  return stream_.write(kContinue).bytes != kContinue.size();
+  return !say_continue();
+}
+
+// There is room for so few bytes, unless the client takes nothing at all. What went out of them
+// cannot be taken back, and under TLS not even what did not: nothing else could follow.
+bool Connection::say_continue() noexcept {
+  constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  return stream_.write(kContinue).bytes == kContinue.size();
 }
 
 // In the middle of an answer nobody can be asked. Who ends its side only then leaves, as a rule:

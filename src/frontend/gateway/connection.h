@@ -179,6 +179,7 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step end_of_requests(const net::IoResult& result);
   [[nodiscard]] Step watch_client();
   [[nodiscard]] bool client_left() noexcept;
+  [[nodiscard]] bool say_continue() noexcept;  // false: not all of it went out
   [[nodiscard]] bool client_left_its_answer() const noexcept;
   void begin_exchange();
   [[nodiscard]] Step end_exchange();

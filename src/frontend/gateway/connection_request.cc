@@ -122,9 +122,7 @@ Connection::Step Connection::pass_on() {
     return answer(431, "the headers are too long to be passed on");
   }
   // The client waits with its body until it knows that the request is welcome.
-  if (head().expects_continue && in_.begin == in_.end) {
-    (void)stream_.write("HTTP/1.1 100 Continue\r\n\r\n");
-  }
+  if (head().expects_continue && in_.begin == in_.end && !say_continue()) return cut();
   const Nanos total = exchange_->group->options().total;
   if (total > Nanos{0}) gateway_.loop_.set(total_, total);
   return connect();
