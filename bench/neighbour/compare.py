@@ -124,8 +124,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--program", type=Path, required=True, help="sluice, built by release")
-    parser.add_argument("--seconds", type=float, default=6, help="for each turn")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2, help="for each turn")
+    parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--write", type=Path, help="where the page goes")
     arguments = parser.parse_args()
     text, met = page(arguments, measure(arguments))
