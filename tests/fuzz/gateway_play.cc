@@ -145,9 +145,7 @@ void Play::end() {
   settle();
   if (gateway_ != nullptr) expect_nothing_left();
   gateway_ = nullptr;
-  for (const auto& routing : routings_) {
-    expect(routing.expired(), "nothing holds on to options that are no longer in use");
-  }
+  expect(routings_.back().expired(), "nothing is left of a gateway");
 }
 
 // The time is for those who wait for something else than their client.
@@ -156,6 +154,10 @@ void Play::expect_nothing_left() {
   expect(gateway_->connections() == 0, "no connection outlives its client");
   expect(gateway_->in_flight() == 0, "every request ends");
   expect(gateway_->held() == 0, "nobody is held for ever");
+  for (const auto& routing : routings_) {
+    expect(routing.expired() || routing.lock() == gateway_->routing(),
+           "nothing holds on to options that are no longer in use");
+  }
   for (const auto& group : gateway_->routing()->groups) {
     for (const auto& server : group->servers()) {
       expect(server->in_use() == 0, "every connection to a server is given back");

@@ -82,12 +82,13 @@ std::string Message::last(std::string_view lower_name) const {
   return value;
 }
 
-std::vector<Message> read_requests(std::string_view bytes, Reader reader) {
+std::vector<Message> read_requests(std::string_view bytes, Reader reader,
+                                   const net::HeadLimits& limits) {
   std::vector<Message> messages;
   std::array<HeaderView, net::kHeadersMax> headers;
   const bool is_strict = reader == Reader::strict;
   while (!bytes.empty()) {
-    net::RequestParser parser{headers};
+    net::RequestParser parser{headers, limits};
     const net::HeadParse parsed = parser.parse(bytes);
     expect(!is_strict || parsed.state != State::fault, "a server can read what is passed on");
     if (parsed.state != State::complete) break;

@@ -1,6 +1,7 @@
 // Messages as somebody on the wire reads them, copied so that they outlive the bytes.
 #pragma once
 
+#include "net/http/fault.h"
 #include "net/http/message.h"
 
 #include <cstddef>
@@ -29,7 +30,8 @@ struct Message {
 // Who reads what a gateway wrote expects no mistake in it; who reads what anybody sent stops there.
 enum class Reader : std::uint8_t { lenient, strict };
 
-[[nodiscard]] std::vector<Message> read_requests(std::string_view bytes, Reader reader);
+[[nodiscard]] std::vector<Message> read_requests(std::string_view bytes, Reader reader,
+                                                 const net::HeadLimits& limits = {});
 
 // Of a server that was asked by these methods, one after the other. Stops at a mistake.
 [[nodiscard]] std::vector<Message> read_answers(std::string_view bytes,
