@@ -2,8 +2,14 @@
 
 #include "base/text.h"
 
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace sluice::net {
 
@@ -12,26 +18,49 @@ void Lookup::cancel() noexcept {
   ticket_.reset();
 }
 
-Resolver::Resolver(ResolverOptions options)
-    : options_(std::move(options)), thread_([this](const std::stop_token& stop) { work(stop); }) {}
+// What is asked and what is known. Shared by the resolver and its thread, whoever goes last.
+class Resolver::Desk {
+ public:
+  explicit Desk(ResolverOptions options) : options_(std::move(options)) {}
 
-Resolver::~Resolver() {
-  thread_.request_stop();
-  thread_.join();
-}
+  // In the thread of the loop. Nothing: it will be told.
+  [[nodiscard]] std::optional<Resolution> answer_or_wait(const std::string& name, EventLoop& loop,
+                                                         Lookup& lookup);
+  [[nodiscard]] std::uint64_t failures() const;
 
-void Resolver::resolve(const std::string& name, EventLoop& loop, Lookup& lookup) {
-  lookup.cancel();
-  if (const std::optional<IpAddress> literal = IpAddress::parse(name)) {
-    return lookup.on_answer_(std::make_shared<const Addresses>(Addresses{*literal}));
-  }
-  // Not under the mutex: whoever is called may ask again.
-  const std::optional<Resolution> answer = answer_or_wait(name, loop, lookup);
-  if (answer) lookup.on_answer_(*answer);
-}
+  // Until it is closed. Nobody is told of anything from then on.
+  void work();
+  void close();
 
-std::optional<Resolution> Resolver::answer_or_wait(const std::string& name, EventLoop& loop,
-                                                   Lookup& lookup) {
+ private:
+  struct Waiting {
+    EventLoop* loop = nullptr;
+    std::shared_ptr<Lookup::Ticket> ticket;
+  };
+  struct Entry {
+    std::shared_ptr<const Addresses> addresses;  // null: never found yet
+    std::optional<Diagnostic> failure;           // of the last lookup
+    MonoTime next;                               // not to be looked up before
+    bool queued = false;
+    std::vector<Waiting> waiting;
+  };
+
+  void enqueue(const std::string& name, Entry& entry, MonoTime now);
+  [[nodiscard]] std::optional<std::string> next();  // nothing: it is closed
+  void settle(const std::string& name, const Parsed<Addresses>& found);
+
+  const ResolverOptions options_;
+
+  mutable std::mutex mutex_;  // guards all that follows
+  std::condition_variable wanted_;
+  std::map<std::string, Entry> entries_;
+  std::deque<std::string> queue_;
+  std::uint64_t failures_ = 0;
+  bool is_closed_ = false;
+};
+
+std::optional<Resolution> Resolver::Desk::answer_or_wait(const std::string& name, EventLoop& loop,
+                                                         Lookup& lookup) {
   const std::lock_guard lock{mutex_};
   if (!entries_.contains(name) && entries_.size() >= options_.names_max) {
     return mistake("too many different names of hosts: " + quoted(name),
@@ -46,7 +75,7 @@ std::optional<Resolution> Resolver::answer_or_wait(const std::string& name, Even
   return std::nullopt;
 }
 
-void Resolver::enqueue(const std::string& name, Entry& entry, MonoTime now) {
+void Resolver::Desk::enqueue(const std::string& name, Entry& entry, MonoTime now) {
   const bool known = entry.addresses != nullptr || entry.failure;
   if (entry.queued || (known && now < entry.next)) return;
   entry.queued = true;
@@ -55,23 +84,23 @@ void Resolver::enqueue(const std::string& name, Entry& entry, MonoTime now) {
   wanted_.notify_one();
 }
 
-void Resolver::work(const std::stop_token& stop) {
-  while (true) {
-    std::string name;
-    {
-      std::unique_lock lock{mutex_};
-      if (!wanted_.wait(lock, stop, [this] { return !queue_.empty(); })) return;
-      name = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    settle(name, options_.look_up(name));
-    if (stop.stop_requested()) return;
-  }
+void Resolver::Desk::work() {
+  while (const std::optional<std::string> name = next()) settle(*name, options_.look_up(*name));
+}
+
+std::optional<std::string> Resolver::Desk::next() {
+  std::unique_lock lock{mutex_};
+  wanted_.wait(lock, [this] { return is_closed_ || !queue_.empty(); });
+  if (is_closed_) return std::nullopt;
+  std::string name = std::move(queue_.front());
+  queue_.pop_front();
+  return name;
 }
 
 // Tickets are read and written by the threads of their loops alone; here they only travel.
-void Resolver::settle(const std::string& name, const Parsed<Addresses>& found) {
+void Resolver::Desk::settle(const std::string& name, const Parsed<Addresses>& found) {
   const std::lock_guard lock{mutex_};
+  if (is_closed_) return;  // the loops may be gone
   Entry& entry = entries_[name];
   entry.queued = false;
   entry.next += found ? options_.refresh : options_.retry;
@@ -89,9 +118,33 @@ void Resolver::settle(const std::string& name, const Parsed<Addresses>& found) {
   }
 }
 
-std::uint64_t Resolver::failures() const {
+void Resolver::Desk::close() {
+  const std::lock_guard lock{mutex_};
+  is_closed_ = true;
+  wanted_.notify_one();
+}
+
+std::uint64_t Resolver::Desk::failures() const {
   const std::lock_guard lock{mutex_};
   return failures_;
 }
+
+Resolver::Resolver(ResolverOptions options) : desk_(std::make_shared<Desk>(std::move(options))) {
+  std::thread{[desk = desk_] { desk->work(); }}.detach();
+}
+
+Resolver::~Resolver() { desk_->close(); }
+
+void Resolver::resolve(const std::string& name, EventLoop& loop, Lookup& lookup) {
+  lookup.cancel();
+  if (const std::optional<IpAddress> literal = IpAddress::parse(name)) {
+    return lookup.on_answer_(std::make_shared<const Addresses>(Addresses{*literal}));
+  }
+  // Not under the mutex: whoever is called may ask again.
+  const std::optional<Resolution> answer = desk_->answer_or_wait(name, loop, lookup);
+  if (answer) lookup.on_answer_(*answer);
+}
+
+std::uint64_t Resolver::failures() const { return desk_->failures(); }
 
 }  // namespace sluice::net

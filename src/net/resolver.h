@@ -7,7 +7,9 @@
 // down hurts nobody who is known. That a name is unknown is remembered as well, for a shorter time.
 //
 // Thread-safe, except that a Lookup belongs to the thread of its loop. Loops that ask outlive the
-// resolver. Its end waits for the lookup that is under way.
+// resolver. Its end waits for nobody: a name server that is down must not keep a program from
+// ending, and nothing can stop the system's lookup. So the thread goes when that returns, and what
+// it works on is its own as well.
 #pragma once
 
 #include "net/event_loop.h"
@@ -16,19 +18,11 @@
 #include <sluice/time.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <stop_token>
 #include <string>
-#include <thread>
-#include <vector>
 
 namespace sluice::net {
 
@@ -60,7 +54,7 @@ struct ResolverOptions {
   Nanos refresh{std::chrono::seconds{30}};
   Nanos retry{std::chrono::seconds{1}};  // after a failure
   std::size_t names_max = 1024;          // beyond these, names are refused
-  // Called by the resolver's thread. Tests have their own.
+  // Called by the resolver's thread, maybe still when the resolver is gone. Tests have their own.
   std::function<Parsed<Addresses>(const std::string&)> look_up = net::look_up;
 };
 
@@ -78,33 +72,8 @@ class Resolver {
   [[nodiscard]] std::uint64_t failures() const;
 
  private:
-  struct Waiting {
-    EventLoop* loop = nullptr;
-    std::shared_ptr<Lookup::Ticket> ticket;
-  };
-  struct Entry {
-    std::shared_ptr<const Addresses> addresses;  // null: never found yet
-    std::optional<Diagnostic> failure;           // of the last lookup
-    MonoTime next;                               // not to be looked up before
-    bool queued = false;
-    std::vector<Waiting> waiting;
-  };
-
-  [[nodiscard]] std::optional<Resolution> answer_or_wait(const std::string& name, EventLoop& loop,
-                                                         Lookup& lookup);
-  void enqueue(const std::string& name, Entry& entry, MonoTime now);
-  void work(const std::stop_token& stop);
-  void settle(const std::string& name, const Parsed<Addresses>& found);
-
-  const ResolverOptions options_;
-
-  mutable std::mutex mutex_;  // guards everything up to the thread
-  std::condition_variable_any wanted_;
-  std::map<std::string, Entry> entries_;
-  std::deque<std::string> queue_;
-  std::uint64_t failures_ = 0;
-
-  std::jthread thread_;
+  class Desk;
+  std::shared_ptr<Desk> desk_;
 };
 
 }  // namespace sluice::net

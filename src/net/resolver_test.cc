@@ -7,9 +7,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace sluice::net {
@@ -58,11 +62,13 @@ class ResolverTest : public ::testing::Test {
  protected:
   ManualClock clock_;
   std::unique_ptr<EventLoop> loop_ = EventLoop::create(clock_).value();
-  Names names_;
+  std::shared_ptr<Names> served_ = std::make_shared<Names>();
+  Names& names_ = *served_;
   Resolver resolver_{
-      {.refresh = 30s, .retry = 1s, .names_max = 3, .look_up = [this](const auto& name) {
-         return names_.find(name);
-       }}};
+      {.refresh = 30s,
+       .retry = 1s,
+       .names_max = 3,
+       .look_up = [served = served_](const auto& name) { return served->find(name); }}};
 
   void ask(Question& question, const std::string& name = "app.internal") {
     resolver_.resolve(name, *loop_, question.lookup);
@@ -201,6 +207,38 @@ TEST(Resolver, AnswersEachLoopInItsThread) {
     }
   }
   EXPECT_EQ(answered, 12);
+}
+
+// A name server that is down must not keep a program from ending, nor be heard after that.
+TEST(Resolver, EndsWhileALookupHangs) {
+  struct Hanging {
+    std::promise<void> began;
+    std::promise<void> gone;
+    ~Hanging() { gone.set_value(); }
+  };
+  SystemClock clock;
+  auto loop = EventLoop::create(clock).value();
+  Question question;
+  std::promise<void> end;
+  auto hanging = std::make_shared<Hanging>();
+  const std::future<void> began = hanging->began.get_future();
+  const std::future<void> gone = hanging->gone.get_future();
+  {
+    Resolver resolver{
+        {.look_up = [hanging = std::exchange(hanging, nullptr),
+                     until = std::shared_future{end.get_future()}](const std::string&) {
+          hanging->began.set_value();
+          until.wait();
+          return Parsed<Addresses>{{kOne}};
+        }}};
+    resolver.resolve("app.internal", *loop, question.lookup);
+    ASSERT_EQ(began.wait_for(30s), std::future_status::ready);
+  }
+  EXPECT_EQ(gone.wait_for(0s), std::future_status::timeout) << "it hangs still";
+  loop.reset();
+  end.set_value();
+  EXPECT_EQ(gone.wait_for(30s), std::future_status::ready) << "the thread ends by itself";
+  EXPECT_FALSE(question.answer);
 }
 
 TEST(LookUp, FindsThisMachine) {
