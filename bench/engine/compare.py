@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from report import budget_table, heading  # noqa: E402
+from report import budget_table, finish, heading, options  # noqa: E402
 
 PAGES = {"small": "4 KiB pages", "huge": "huge pages"}
 ROWS = {
@@ -82,23 +82,13 @@ def page(arguments: argparse.Namespace, best: dict) -> tuple:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--program", type=Path, required=True, help="engine_bench, built by the release preset"
-    )
+    parser = options(__doc__, "engine_bench")
     parser.add_argument("--keys", type=int, default=10_000_000)
     parser.add_argument("--seconds", type=float, default=0.5, help="for each load of each run")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--write", type=Path, help="where the page goes")
     arguments = parser.parse_args()
     best = measure(arguments)
-    text, met = page(arguments, best)
-    print(text, end="")
-    if arguments.write:
-        arguments.write.write_text(text, encoding="utf-8")
-    sys.exit(0 if met else 1)
+    finish(arguments, *page(arguments, best))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ connections; they take turns, several times, and what counts is the best turn of
 time of the proxy per request. Exit code 1 when a budget is missed.
 """
 
-import argparse
 import re
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from gateway import peers  # noqa: E402
-from report import budget_table, heading  # noqa: E402
+from report import budget_table, finish, heading, options  # noqa: E402
 
 SUBJECTS = {"sluice": "sluice", "nginx": "nginx", "haproxy": "HAProxy"}
 TASKS = {"proxied": "proxied, one limit", "refused": "refused with 429"}
@@ -97,20 +96,12 @@ def page(arguments, best: dict) -> tuple:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--program", type=Path, required=True, help="sluice, built by release")
+    parser = options(__doc__, "sluice")
     parser.add_argument("--seconds", type=float, default=4, help="for each turn")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--write", type=Path, help="where the page goes")
     arguments = parser.parse_args()
     best = measure(arguments)
-    text, met = page(arguments, best)
-    print(text, end="")
-    if arguments.write:
-        arguments.write.write_text(text, encoding="utf-8")
-    sys.exit(0 if met else 1)
+    finish(arguments, *page(arguments, best))
 
 
 if __name__ == "__main__":

@@ -195,7 +195,13 @@ backend app
 
 
 def sluice(
-    binary: Path, folder: Path, app: Peer, limit: str, core: int | None, more: str = ""
+    binary: Path,
+    folder: Path,
+    app: Peer,
+    limit: str,
+    core: int | None,
+    more: str = "",
+    per: str = "ip",
 ) -> Peer:
     port = free_port()
     config = write(
@@ -205,7 +211,7 @@ def sluice(
 workers: 1
 upstreams: {{app: {{servers: [127.0.0.1:{app.port}]}}}}
 routes: [{{path: /**, upstream: app}}]
-rules: [{{name: everybody, per: ip, limit: {limit}}}]
+rules: [{{name: everybody, per: {per}, limit: {limit}}}]
 {more}""",
     )
     return Peer("sluice", [str(binary), "serve", "-c", config], port, core)

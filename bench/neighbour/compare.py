@@ -5,7 +5,6 @@ The same quiet clients drive the gateway by themselves, and beside the noisy one
 times, and what counts is the best turn of each. Exit code 1 when a budget is missed.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -14,13 +13,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from gateway import peers  # noqa: E402
-from report import budget_table, heading  # noqa: E402
+from report import budget_table, finish, heading, options  # noqa: E402
 
 LIMIT = 50  # requests per second, of each client
 QUIET = 40  # clients, each at a quarter of its limit
 QUIET_RATE = QUIET * LIMIT // 4
 NOISY_RATE = 100 * LIMIT
-RULE = f"rules: [{{name: each, per: header.x-client, limit: {LIMIT}/1s}}]"
 
 
 def load(
@@ -52,18 +50,8 @@ def one_turn(arguments, port: int, noisy: bool) -> dict:
 
 
 def start(arguments, folder: Path, app: peers.Peer) -> peers.Peer:
-    port = peers.free_port()
-    config = peers.write(
-        folder,
-        "sluice.yaml",
-        f"""listen: {{gateway: 127.0.0.1:{port}}}
-workers: 1
-upstreams: {{app: {{servers: [127.0.0.1:{app.port}]}}}}
-routes: [{{path: /**, upstream: app}}]
-{RULE}
-""",
-    )
-    return peers.Peer("sluice", [str(arguments.program), "serve", "-c", config], port, 0)
+    limit, per = f"{LIMIT}/1s", "header.x-client"
+    return peers.sluice(arguments.program, folder, app, limit, core=0, per=per)
 
 
 def measure(arguments) -> dict:
@@ -120,19 +108,11 @@ def page(arguments, best: dict) -> tuple:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--program", type=Path, required=True, help="sluice, built by release")
+    parser = options(__doc__, "sluice")
     parser.add_argument("--seconds", type=float, default=2, help="for each turn")
     parser.add_argument("--runs", type=int, default=15)
-    parser.add_argument("--write", type=Path, help="where the page goes")
     arguments = parser.parse_args()
-    text, met = page(arguments, measure(arguments))
-    print(text, end="")
-    if arguments.write:
-        arguments.write.write_text(text, encoding="utf-8")
-    sys.exit(0 if met else 1)
+    finish(arguments, *page(arguments, measure(arguments)))
 
 
 if __name__ == "__main__":

@@ -5,23 +5,15 @@ Each forwards requests in a process of its own, in turn, several times; what cou
 of each. Exit code 1 when ours costs more processor time than the other.
 """
 
-import argparse
-import datetime
 import json
-import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from report import finish, heading, options  # noqa: E402
+
 SUBJECTS = {"sluice": "sluice", "asio": "Boost.Asio 1.81"}
-
-
-def cpu_model() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
 
 
 def run(program: Path, subject: str, timers: bool) -> dict:
@@ -51,16 +43,8 @@ def rows(best: dict):
         yield f"| {what} | {ours / 1000:.2f} | {theirs / 1000:.2f} | {ours / theirs:.2f} |"
 
 
-def page(best: dict, runs: int) -> str:
-    now = datetime.datetime.now(datetime.timezone.utc)
-    lines = [
-        "# Benchmark: net",
-        "",
-        f"- date: {now:%Y-%m-%d %H:%M} UTC",
-        f"- processor: {cpu_model()}, {os.cpu_count()} cores",
-        f"- kernel: {platform.system()} {platform.release()}",
-        "- command: `./dev bench net`",
-        "",
+def page(best: dict, runs: int) -> tuple:
+    lines = heading("net") + [
         "One thread forwards requests of 300 bytes and answers of 1200 over loopback, from 32",
         "clients with one request under way each, to an upstream with as many connections; all of",
         "them stay open, nothing is parsed. Processor time of that thread in microseconds per",
@@ -72,23 +56,17 @@ def page(best: dict, runs: int) -> str:
         "tries every read before it waits, mostly in vain, and keeps an operation for each; our",
         "loop remembers what is ready.",
     ]
-    return "\n".join(lines) + "\n"
+    met = all(best["sluice", t]["cpu_ns"] <= best["asio", t]["cpu_ns"] for t in (False, True))
+    return "\n".join(lines) + "\n", met
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--program", type=Path, required=True)
+def main() -> None:
+    parser = options(__doc__, "net_bench")
     parser.add_argument("--runs", type=int, default=40)
-    parser.add_argument("--write", type=Path)
     arguments = parser.parse_args()
     best = measure(arguments.program, arguments.runs)
-    text = page(best, arguments.runs)
-    print(text)
-    if arguments.write:
-        arguments.write.write_text(text, encoding="utf-8")
-    slower = [t for t in (False, True) if best["sluice", t]["cpu_ns"] > best["asio", t]["cpu_ns"]]
-    return 1 if slower else 0
+    finish(arguments, *page(best, arguments.runs))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

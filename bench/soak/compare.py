@@ -7,7 +7,6 @@ that close, refusals, uploads that are broken off, clients that leave before the
 requests that are no requests.
 """
 
-import argparse
 import resource
 import socket
 import ssl
@@ -20,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from gateway import peers  # noqa: E402
-from report import budget_table, heading  # noqa: E402
+from report import budget_table, finish, heading, options  # noqa: E402
 
 KIB = 1024
 REQUEST = b"GET /idle HTTP/1.1\r\nHost: bench\r\n\r\n"
@@ -162,16 +161,12 @@ def page(arguments, plain: float, under_tls: float, samples: list) -> tuple:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--program", type=Path, required=True, help="sluice, built by release")
+    parser = options(__doc__, "sluice")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--connections", type=int, default=10_000)
     parser.add_argument("--tls-connections", type=int, default=1_000)
-    parser.add_argument("--write", type=Path, help="where the page goes")
     arguments = parser.parse_args()
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with tempfile.TemporaryDirectory() as name, peers.upstream(Path(name)) as app:
         folder = Path(name)
@@ -179,11 +174,7 @@ def main() -> None:
         under_tls = idle_bytes(arguments, folder, app, arguments.tls_connections, tls=True)
         print(f"idle: {plain:.0f} bytes, under TLS {under_tls:.0f}", file=sys.stderr)
         samples = soak(arguments, folder, app)
-    text, met = page(arguments, plain, under_tls, samples)
-    print(text, end="")
-    if arguments.write:
-        arguments.write.write_text(text, encoding="utf-8")
-    sys.exit(0 if met else 1)
+    finish(arguments, *page(arguments, plain, under_tls, samples))
 
 
 if __name__ == "__main__":

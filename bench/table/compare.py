@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from report import budget_table, heading  # noqa: E402
+from report import budget_table, finish, heading, options  # noqa: E402
 
 SUBJECTS = {
     "sluice": "sluice",
@@ -165,29 +165,19 @@ def page(arguments: argparse.Namespace, best: dict, fills: list) -> tuple:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--program", type=Path, required=True, help="table_bench, built by the release preset"
-    )
+    parser = options(__doc__, "table_bench")
     parser.add_argument("--keys", type=int, default=10_000_000)
     parser.add_argument("--seconds", type=float, default=0.7, help="for each load of each run")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument(
-        "--write", type=Path, help="where the page goes; the figures go beside it, as JSON"
-    )
     arguments = parser.parse_args()
     best = measure(arguments)
     fills = forgiving(arguments)
     text, met = page(arguments, best, fills)
-    print(text, end="")
     if arguments.write:
-        arguments.write.write_text(text, encoding="utf-8")
         figures = [{"what": list(key), **line} for key, line in sorted(best.items(), key=str)]
         report = json.dumps({"figures": figures, "fills": fills}, indent=2)
         arguments.write.with_suffix(".json").write_text(report + "\n", encoding="utf-8")
-    sys.exit(0 if met else 1)
+    finish(arguments, text, met)
 
 
 if __name__ == "__main__":
