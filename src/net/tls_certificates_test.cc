@@ -165,6 +165,14 @@ TEST_F(TlsCertificates, AsksClientsForCertificates) {
   ASSERT_TRUE(service.stands()) << service.server_failure();
   EXPECT_EQ(service.server.stream.tls()->verified_subject(), "spiffe://acme/billing");
 
+  // Whoever signs names of one kind must not smuggle in what reads as another.
+  TlsClientOptions sly = client_options();
+  sly.certificate = files(authority_.issue(
+      "sly", {.names = {"DNS:CN=alice", "URI:CN=alice", "URI:CN=a://b", "DNS:billing"}}));
+  Connection pretending{asking, client(sly)};
+  ASSERT_TRUE(pretending.stands()) << pretending.server_failure();
+  EXPECT_EQ(pretending.server.stream.tls()->verified_subject(), "billing");
+
   options.client_certificates = ClientCertificates::require;
   const ServerPtr demanding = server(options);
   EXPECT_TRUE((Connection{demanding, client(known)}.stands()));

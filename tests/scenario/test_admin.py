@@ -319,6 +319,14 @@ class Ends(AdminTest):
         wait_until(lambda: front.get("/late") and "/late" in str(lines(log)), "in the new file")
         self.assertIn("/before", lines(log + ".1")[0])
 
+    def test_lines_that_cannot_be_written_are_counted_and_hurt_nobody(self):
+        front = self.admin(self.upstream(), more="access_log: {file: /dev/full}")
+        for _ in range(5):
+            self.assertEqual(front.get().status, 200)
+        name = "sluice_access_log_lines_total"
+        wait_until(lambda: self.page(front).sum(name, result="dropped") == 5, "all are counted")
+        self.assertEqual(self.page(front).sum(name, result="written"), 0)
+
     def test_an_access_log_that_cannot_be_opened_changes_nothing(self):
         folder = os.path.join(self.folder, "logs")
         os.mkdir(folder)

@@ -3,7 +3,6 @@
 import socket
 import ssl
 import struct
-import sys
 import threading
 import unittest
 
@@ -11,12 +10,12 @@ from gateway_support import (
     PATIENCE,
     Authority,
     Client,
-    Gateway,
     GatewayTest,
     get,
     wait_until,
 )
-from support import BINARY, sluice
+from launch_support import LaunchTest
+from support import sluice
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 
@@ -222,34 +221,7 @@ class Certificates(GatewayTest):
         self.assertEqual(request.get("x-forwarded-port"), "443")
 
 
-# As a service manager does it: the socket becomes descriptor 3, and the process knows by its id
-# that it is meant.
-LAUNCHER = """
-import os, sys
-os.dup2(int(sys.argv[1]), 3)
-os.set_inheritable(3, True)
-os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES=sys.argv[2])
-os.execv(sys.argv[3], sys.argv[3:])
-"""
-
-
-class Inherited(GatewayTest):
-    def launch(self, listener, text, name="gateway"):
-        path = self.file("inherited.yaml", text + "\n")
-        front = Gateway(
-            path,
-            command=[sys.executable, "-c", LAUNCHER, str(listener.fileno()), name]
-            + [BINARY, "serve", "-c", path],
-            pass_fds=[listener.fileno()],
-        )
-        self.addCleanup(self.ended_well, front)
-        return front
-
-    def bound(self):
-        listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        self.addCleanup(listener.close)
-        return listener, "127.0.0.1:%d" % listener.getsockname()[1]
-
+class Inherited(LaunchTest):
     def test_the_socket_is_used_and_not_opened_again(self):
         listener, address = self.bound()
         text = self.configuration(self.upstream(), listen=address)

@@ -1,12 +1,9 @@
-"""Start, reload, drain and end of the gateway, its memory, and TLS."""
+"""Start, reload, drain and end of the gateway, and its memory."""
 
 import os
 import resource
-import shutil
 import signal
 import socket
-import ssl
-import subprocess
 import threading
 import time
 import unittest
@@ -238,51 +235,6 @@ class Starts(GatewayTest):
     def test_an_upstream_that_is_none(self):
         text = self.configuration("127.0.0.1:1").replace("upstream: app", "upstream: ap")
         self.fails("there is no upstream 'ap'.*\n?.*did you mean 'app'", text)
-
-
-@unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
-class Tls(GatewayTest):
-    def certificate(self, name, host):
-        path = os.path.join(self.folder, name)
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-            + ["-nodes", "-days", "2", "-subj", f"/CN={host}"]
-            + ["-addext", f"subjectAltName=DNS:{host}"]
-            + ["-keyout", path + ".key", "-out", path + ".pem"],
-            check=True,
-            capture_output=True,
-        )
-        return path + ".pem"
-
-    def connect(self, front, host, authority):
-        context = ssl.create_default_context(cafile=authority)
-        plain = socket.create_connection(("127.0.0.1", front.port))
-        return Client(context.wrap_socket(plain, server_hostname=host))
-
-    def test_each_name_has_its_certificate_and_a_new_one_is_taken_over(self):
-        a, b = self.certificate("a", "a.example"), self.certificate("b", "b.example")
-        certificates = "{certificate: a.pem, key: a.key}, {certificate: b.pem, key: b.key}"
-        app = self.upstream(lambda request, wire: wire.send(reply(request.body)) or True)
-        front = self.gateway(app, more=f"gateway: {{tls: {{certificates: [{certificates}]}}}}")
-        body = os.urandom(3 << 20)
-        with self.connect(front, "a.example", a) as first, self.connect(front, "b.example", b):
-            self.assertTrue(first.ask(post(body)).body == body)
-            self.assertEqual(app.requests[0].get("x-forwarded-proto"), "https")
-            new = self.certificate("a", "a.example")
-            front.signal(signal.SIGHUP)
-            front.says("took over")
-            self.assertEqual(first.get().status, 200)  # those that stand are left alone
-        with self.connect(front, "a.example", new) as client:
-            self.assertEqual(client.get().status, 200)
-
-    def test_plain_requests_to_a_tls_port_are_no_handshake(self):
-        self.certificate("a", "a.example")
-        more = "gateway: {tls: {certificates: [{certificate: a.pem, key: a.key}]}}"
-        with self.gateway(self.upstream(), more=more).connect() as client:
-            client.send(get())
-            while not client.is_closed():
-                pass
-            self.assertNotIn(b"HTTP/1.1 200", client.pending)
 
 
 class Memory(GatewayTest):

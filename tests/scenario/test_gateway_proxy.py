@@ -1,9 +1,6 @@
 """What the gateway passes on, in both directions, and what it keeps to itself."""
 
 import os
-import shutil
-import signal
-import subprocess
 import threading
 import unittest
 
@@ -16,6 +13,7 @@ from gateway_support import (
     reply,
     wait_until,
 )
+from nginx_support import NginxTest
 
 MEBI = 1 << 20
 
@@ -70,6 +68,20 @@ class Headers(GatewayTest):
         self.assertEqual(request.all("x-forwarded-host"), ["a.example"])
         for name in ("forwarded", "x-real-ip", "x_forwarded_for"):
             self.assertIsNone(request.get(name), name)
+
+    # Behind a proxy that nobody named, one limit would be for everybody: that is told, once.
+    def test_the_operator_hears_that_a_proxy_is_not_trusted(self):
+        front = self.gateway(self.upstream())
+        told = "name it in clients.trusted_proxies"
+        for _ in range(20):
+            front.get("/", "X-Forwarded-For: 10.1.1.1")
+        front.says(told)
+        front.stop()
+        self.assertEqual(front.said.count(told), 1)
+        trusted = self.gateway(self.upstream(), more="clients: {trusted_proxies: [127.0.0.0/8]}")
+        trusted.get("/", "X-Forwarded-For: 10.1.1.1")
+        trusted.stop()
+        self.assertNotIn(told, trusted.said)
 
     def test_the_word_of_trusted_proxies_is_kept_and_continued(self):
         request = self.passed(
@@ -378,44 +390,29 @@ class Bodies(GatewayTest):
             self.assertTrue(gone.wait(PATIENCE / 3), leave)  # long before any timeout
 
 
-@unittest.skipUnless(shutil.which("nginx", path="/usr/sbin:/usr/bin"), "nginx is not installed")
-class BehindNginx(GatewayTest):
+class BehindNginx(NginxTest):
     """The same with a server that others have written."""
 
-    def nginx(self):
-        root = os.path.join(self.folder, "nginx")
-        os.makedirs(os.path.join(root, "www"))
-        with open(os.path.join(root, "www", "file"), "wb") as stream:
+    def files_of_nginx(self):
+        folder = os.path.join(self.folder, "www")
+        os.makedirs(folder)
+        with open(os.path.join(folder, "file"), "wb") as stream:
             stream.write(os.urandom(3 * MEBI))
-        socket_path = os.path.join(root, "socket")
-        config = self.file(
-            "nginx.conf",
+        socket_path = os.path.join(self.folder, "socket")
+        self.nginx(
             f"""
-            daemon off; master_process off; pid {root}/pid; error_log stderr crit;
-            events {{}}
-            http {{
-              access_log off; client_body_temp_path {root}/body; client_max_body_size 100m;
-              proxy_temp_path {root}/p; fastcgi_temp_path {root}/f; uwsgi_temp_path {root}/u;
-              scgi_temp_path {root}/s; chunked_transfer_encoding on;
-              server {{
-                listen unix:{socket_path}; root {root}/www;
-                location /seen {{ return 200 "$http_host $http_x_forwarded_for\\n"; }}
-                location /gone {{ return 410; }}
-              }}
+            client_max_body_size 100m;
+            server {{
+              listen unix:{socket_path}; root {folder};
+              location /seen {{ return 200 "$http_host $http_x_forwarded_for\\n"; }}
+              location /gone {{ return 410; }}
             }}""",
+            lambda: os.path.exists(socket_path),
         )
-        server = subprocess.Popen(
-            [shutil.which("nginx", path="/usr/sbin:/usr/bin"), "-p", root, "-c", config],
-            stderr=subprocess.PIPE,
-        )
-        self.addCleanup(server.stderr.close)
-        self.addCleanup(server.wait, PATIENCE)
-        self.addCleanup(server.send_signal, signal.SIGTERM)
-        wait_until(lambda: os.path.exists(socket_path), "nginx listens")
-        return f"unix:{socket_path}", os.path.join(root, "www", "file")
+        return f"unix:{socket_path}", os.path.join(folder, "file")
 
     def test_files_ranges_conditions_and_errors(self):
-        address, path = self.nginx()
+        address, path = self.files_of_nginx()
         with open(path, "rb") as stream:
             content = stream.read()
         with self.gateway(address).connect() as client:

@@ -1,14 +1,10 @@
 """TLS to a server that others have written, and every reason not to believe it."""
 
 import os
-import shutil
-import signal
-import subprocess
 import unittest
 
-from gateway_support import Authority, GatewayTest, Upstream, wait_until
-
-NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin")
+from gateway_support import Authority, Upstream, wait_until
+from nginx_support import NginxTest
 
 
 class PlainUpstream(Upstream):
@@ -19,41 +15,27 @@ class PlainUpstream(Upstream):
         wire.send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
 
 
-@unittest.skipUnless(NGINX and shutil.which("openssl"), "nginx or openssl is not installed")
-class TlsUpstreams(GatewayTest):
+class TlsUpstreams(NginxTest):
     def setUp(self):
         super().setUp()
         self.authority = Authority(self.folder, "authority")
 
-    def nginx(self, certificate):
-        root = os.path.join(self.folder, "nginx")
-        os.makedirs(root, exist_ok=True)
-        path = os.path.join(root, "socket")
-        config = self.file(
-            "nginx.conf",
+    def trusted_nginx(self, certificate):
+        path = os.path.join(self.folder, "socket")
+        self.nginx(
             f"""
-            daemon off; master_process off; pid {root}/pid; error_log stderr crit;
-            events {{}}
-            http {{
-              access_log off; client_body_temp_path {root}/b; proxy_temp_path {root}/p;
-              fastcgi_temp_path {root}/f; uwsgi_temp_path {root}/u; scgi_temp_path {root}/s;
-              server {{
-                listen unix:{path} ssl;
-                ssl_certificate {certificate}.pem; ssl_certificate_key {certificate}.key;
-                location / {{ return 200 "$ssl_server_name $http_host"; }}
-              }}
-            }}
-            """,
+            server {{
+              listen unix:{path} ssl;
+              ssl_certificate {certificate}.pem; ssl_certificate_key {certificate}.key;
+              location / {{ return 200 "$ssl_server_name $http_host"; }}
+            }}""",
+            lambda: os.path.exists(path),
         )
-        process = subprocess.Popen([NGINX, "-p", root, "-e", "stderr", "-c", config])
-        self.addCleanup(process.wait)
-        self.addCleanup(process.send_signal, signal.SIGTERM)
-        wait_until(lambda: os.path.exists(path), "nginx listens")
         return f"unix:{path}"
 
     def front(self, certificate, tls="{ca: authority.pem}", host="app.example"):
         return self.gateway(
-            self.nginx(certificate),
+            self.trusted_nginx(certificate),
             of_upstream=f"host: {host}, tls: {tls}, retries: 0",
             more="access_log: {file: access.log}",
         )

@@ -4,7 +4,6 @@ import os
 import pathlib
 import re
 import shlex
-import shutil
 import subprocess
 import unittest
 
@@ -119,7 +118,6 @@ class AgainstTheGateway(LoadTest):
         self.assertEqual(result["admitted_per_client"]["busiest"], 1)
         self.assertGreater(result["admitted_per_client"]["most"], 70)  # 111 on average
 
-    @unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
     def test_https_with_an_authority_of_its_own(self):
         def openssl(*arguments):
             subprocess.run(

@@ -8,19 +8,16 @@ the same (server, upstream, routes) are completed.
 import pathlib
 import re
 import selectors
-import shutil
-import signal
 import socket
-import subprocess
 import threading
 import time
 import unittest
 from dataclasses import dataclass
 
-from gateway_support import PATIENCE, Client, GatewayTest, get, reply, wait_until
+from gateway_support import PATIENCE, Client, get, reply, wait_until
+from nginx_support import NginxTest
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "migrate-nginx.md"
-NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin")
 LATE = 20  # seconds by which a busy machine may be late; being early is a mistake
 
 
@@ -94,37 +91,17 @@ class Side:
         return outcomes
 
 
-@unittest.skipUnless(NGINX, "nginx is not installed")
-class SideBySide(GatewayTest):
-    def nginx(self, text, app):
-        """Runs it until the end of the test. A block without a server gets one."""
-        root, port = pathlib.Path(self.folder), free_port()
+class SideBySide(NginxTest):
+    def theirs(self, text, app):
+        """A block without a server gets one."""
+        port = free_port()
         if "server {" not in text:
             zones, location, rest = text.partition("location ")
             text = f"{zones}server {{ listen 8080; server_name a.example; {location}{rest}}}"
         text = text.replace("listen 8080", f"listen 127.0.0.1:{port}")
         text = text.replace("http://app", f"http://{app.address}")
         text = text.replace("127.0.0.1:3000", app.address).replace("192.0.2.10", "127.0.0.1")
-        temporary = "".join(
-            f"{kind}_temp_path {root}/{kind};"
-            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        )
-        file = self.file(
-            "nginx.conf",
-            f"daemon off; master_process off; pid {root}/nginx.pid; error_log stderr crit;\n"
-            f"events {{}}\nhttp {{ access_log off; {temporary}\n{text}\n}}\n",
-        )
-        process = subprocess.Popen(
-            [NGINX, "-p", str(root), "-e", "stderr", "-c", file], stderr=subprocess.PIPE
-        )
-        self.addCleanup(process.stderr.close)
-        self.addCleanup(process.wait, PATIENCE)
-        self.addCleanup(process.send_signal, signal.SIGTERM)
-        wait_until(
-            lambda: is_listening(port) or process.poll() is not None, "nginx listens", PATIENCE
-        )
-        if process.poll() is not None:
-            self.fail(process.stderr.read().decode() + text)
+        self.nginx(text, lambda: is_listening(port))
         return Side("nginx", port)
 
     def ours(self, text, app):
@@ -139,7 +116,7 @@ class SideBySide(GatewayTest):
     def both(self, heading, app=None):
         app = app or self.upstream()
         nginx, yaml = examples()[heading]
-        return [self.nginx(nginx, app), self.ours(yaml, app)]
+        return [self.theirs(nginx, app), self.ours(yaml, app)]
 
 
 class Migration(SideBySide):
@@ -257,7 +234,7 @@ class Differences(SideBySide):
     def test_a_flood_of_keys_frees_offenders_of_nginx(self):
         app = self.upstream()
         location = "location / { limit_req zone=keys burst=2 nodelay; proxy_pass http://app; }"
-        nginx = self.nginx(f"{self.ZONE}\n{location}\n", app)
+        nginx = self.theirs(f"{self.ZONE}\n{location}\n", app)
         ours = self.ours(f"rules: [{{name: keys, {self.RULE}}}]\n", app)
         passed = {}
         for side in (nginx, ours):
@@ -278,7 +255,7 @@ class Differences(SideBySide):
     def test_a_path_has_one_spelling_here(self):
         app = self.upstream()
         limited = "location = /login { limit_req zone=keys; proxy_pass http://app; }"
-        nginx = self.nginx(
+        nginx = self.theirs(
             f"{self.ZONE.replace('$http_x_api_key', '$server_name')}\n"
             f"{limited} location / {{ proxy_pass http://app; }}\n",
             app,

@@ -10,7 +10,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 import unittest
+from unittest import mock
 
 from gateway_support import PATIENCE, GatewayTest
 from support import BINARY, sluice
@@ -110,14 +112,28 @@ class Units(GatewayTest):
         for command in commands:
             self.assertTrue(knows(command), command)
 
-    # Type=notify would wait for ever for a program that says nothing.
-    def test_it_tells_the_service_manager_what_it_does(self):
+    @contextlib.contextmanager
+    def service_manager(self, **environment):
+        """What the programs that are started meanwhile tell systemd."""
         path = os.path.join(self.folder, "notify")
         with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as manager:
             manager.bind(path)
             manager.settimeout(PATIENCE)
-            os.environ["NOTIFY_SOCKET"] = path
-            self.addCleanup(os.environ.pop, "NOTIFY_SOCKET", None)
+            with mock.patch.dict(os.environ, NOTIFY_SOCKET=path, **environment):
+                yield manager
+
+    # It would be killed again and again where WatchdogSec is set.
+    def test_it_feeds_the_watchdog(self):
+        with self.service_manager(WATCHDOG_USEC="200000") as manager:
+            self.gateway(self.upstream())
+            self.assertIn("READY=1", manager.recv(4096).decode())
+            begin = time.monotonic()
+            self.assertEqual([manager.recv(4096) for _ in range(5)], [b"WATCHDOG=1"] * 5)
+            self.assertGreater(time.monotonic() - begin, 0.2)  # and not all the time
+
+    # Type=notify would wait for ever for a program that says nothing.
+    def test_it_tells_the_service_manager_what_it_does(self):
+        with self.service_manager() as manager:
             front = self.gateway(self.upstream())
             self.assertIn("READY=1", manager.recv(4096).decode())
             front.signal(signal.SIGHUP)  # ExecReload

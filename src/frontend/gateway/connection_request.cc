@@ -77,6 +77,7 @@ Connection::Step Connection::begin_request() {
   return Step::wait;
 }
 
+// The first request of a worker, and then one in many, is looked at more closely.
 store::Completion Connection::decide(const RequestView& request) {
   engine::Op& op = exchange_->op;
   const bool is_timed = gateway_.counts_.requests % Gateway::kTimedOneIn == 1;
