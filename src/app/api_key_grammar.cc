@@ -1,5 +1,6 @@
 #include "app/api_key_grammar.h"
 
+#include "app/configuration_grammar.h"
 #include "base/rfc3339.h"
 #include "config/schema.h"
 #include "identity/api_keys.h"
@@ -23,10 +24,7 @@ const Format kHashFormat{"HASH", "^(hmac-)?sha256:[0-9A-Fa-f]{64}$",
 const Format kInstantFormat{"INSTANT",
                             "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}"
                             "([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$",
-                            [](std::string_view text) -> std::optional<Diagnostic> {
-                              const auto parsed = parse_rfc3339(text);
-                              return parsed ? std::nullopt : std::optional{parsed.error()};
-                            }};
+                            mistake_of<parse_rfc3339>};
 
 const Section& attributes_section() {
   static const Section kSection{

@@ -45,30 +45,20 @@ Parsed<std::uint64_t> parse_memory(std::string_view text) {
                  "write a number and KiB, MiB or GiB, as in 64MiB");
 }
 
-const Format kMemoryFormat{"MEMORY", "^[0-9]+(KiB|MiB|GiB)$",
-                           [](std::string_view text) -> std::optional<Diagnostic> {
-                             const auto parsed = parse_memory(text);
-                             return parsed ? std::nullopt : std::optional{parsed.error()};
-                           }};
+const Format kMemoryFormat{"MEMORY", "^[0-9]+(KiB|MiB|GiB)$", mistake_of<parse_memory>};
 
 namespace {
 
 // Less than this and nobody's count would last.
 const Format kTableFormat{
-    "MEMORY", "^[0-9]+(KiB|MiB|GiB)$", [](std::string_view text) -> std::optional<Diagnostic> {
+    kMemoryFormat.name, kMemoryFormat.pattern,
+    [](std::string_view text) -> std::optional<Diagnostic> {
       const auto parsed = parse_memory(text);
       if (!parsed) return parsed.error();
       if (*parsed >= store::Mapping::kMemoryMin) return std::nullopt;
       return Diagnostic{.message = fmt::format("{} is too little for a table of counts", text),
                         .remedy = "use at least 4MiB"};
     }};
-
-// What is wrong with a text, by the function that reads it.
-template <auto Parse>
-std::optional<Diagnostic> mistake_of(std::string_view text) {
-  const auto parsed = Parse(text);
-  return parsed ? std::nullopt : std::optional{parsed.error()};
-}
 
 }  // namespace
 

@@ -2,6 +2,10 @@
 #pragma once
 
 #include "config/grammar.h"
+#include <sluice/diagnostic.h>
+
+#include <optional>
+#include <string_view>
 
 namespace sluice::app {
 
@@ -15,6 +19,13 @@ namespace sluice::app {
 [[nodiscard]] const config::Section& list_entry_section();
 [[nodiscard]] const config::Section& override_section();
 [[nodiscard]] const config::Section& rules_from_section();
+
+// What is wrong with a text, by the function that reads it.
+template <auto Parse>
+[[nodiscard]] std::optional<Diagnostic> mistake_of(std::string_view text) {
+  const auto parsed = Parse(text);
+  return parsed ? std::nullopt : std::optional{parsed.error()};
+}
 
 extern const config::Format kMemoryFormat;   // 64MiB
 extern const config::Format kSubjectFormat;  // ip=10.0.0.0/8, user=ann

@@ -2,6 +2,7 @@
 #include "app/engine_room.h"
 #include "base/read_file.h"
 #include "base/text.h"
+#include "config/document.h"
 #include <sluice/engine.h>
 
 #include <fmt/format.h>
@@ -12,8 +13,6 @@
 
 namespace sluice {
 namespace {
-
-constexpr std::size_t kFileBytesMax = std::size_t{16} << 20U;
 
 const Clock& system_clock() noexcept {
   static const SystemClock kClock;
@@ -53,7 +52,7 @@ Parsed<std::unique_ptr<Engine>> Engine::from_text(std::string_view text, std::st
 
 Parsed<std::unique_ptr<Engine>> Engine::from_file(const std::string& file,
                                                   const EngineOptions& options) {
-  const Parsed<std::string> text = read_file(file, kFileBytesMax);
+  const Parsed<std::string> text = read_file(file, config::DocumentOptions{}.bytes_max);
   if (!text) return tl::unexpected(text.error());
   return from_text(*text, file, options);
 }
@@ -68,7 +67,7 @@ Parsed<void> Engine::load_text(std::string_view text, std::string_view name) {
 }
 
 Parsed<void> Engine::load_file(const std::string& file) {
-  const Parsed<std::string> text = read_file(file, kFileBytesMax);
+  const Parsed<std::string> text = read_file(file, config::DocumentOptions{}.bytes_max);
   if (!text) return tl::unexpected(text.error());
   return load_text(*text, file);
 }

@@ -90,16 +90,6 @@ class ServeReader {
     if (const Node* node = reader.find("tls")) serve.tls = tls(*node);
   }
 
-  // `clients` may be absent; then nobody is trusted.
-  [[nodiscard]] std::vector<IpRange> trusted_proxies(const Node* clients) const {
-    std::vector<IpRange> ranges;
-    if (clients == nullptr) return ranges;
-    for (const Node* node : Reader{*clients, clients_section(), checked_}.list("trusted_proxies")) {
-      ranges.push_back(rules::parse_address_range(node->text).value());
-    }
-    return ranges;
-  }
-
   [[nodiscard]] GatewayListener listener(const Node& node, bool trusts_somebody) const {
     if (node.is_scalar()) return {.endpoint = net::Endpoint::parse(node.text).value()};
     const Reader reader{node, listener_section(), checked_};
@@ -277,16 +267,15 @@ class ServeReader {
 }  // namespace
 
 ServeConfig read_serve(const Node& root, const Checked& checked, const std::string& folder,
-                       Diagnostics& diagnostics) {
+                       std::span<const IpRange> trusted_proxies, Diagnostics& diagnostics) {
   const Reader top{root, configuration_section(), checked};
   const ServeReader reader{folder, checked, diagnostics};
   ServeConfig serve;
-  const std::vector<IpRange> proxies = reader.trusted_proxies(top.find("clients"));
-  serve.gateway.trusted_proxies = identity::IpRangeSet{proxies};
+  serve.gateway.trusted_proxies = identity::IpRangeSet{trusted_proxies};
   if (const Node* node = top.find("listen")) {
     const Reader listen{*node, listen_section(), checked};
     for (const Node* one : listen.list("gateway")) {
-      serve.listen.gateway.push_back(reader.listener(*one, !proxies.empty()));
+      serve.listen.gateway.push_back(reader.listener(*one, !trusted_proxies.empty()));
     }
     reader.admin(listen, top.find("admin"), serve);
   }

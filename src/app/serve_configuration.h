@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,9 +61,11 @@ struct ServeConfig {
 };
 
 // Of a document that was checked against configuration_shape(); everything else that is wrong is
-// reported. `folder`: paths are relative to it.
+// reported. `folder`: paths are relative to it. `trusted_proxies`: as `clients` has them.
 [[nodiscard]] ServeConfig read_serve(const config::Node& root, const config::Checked& checked,
-                                     const std::string& folder, config::Diagnostics& diagnostics);
+                                     const std::string& folder,
+                                     std::span<const IpRange> trusted_proxies,
+                                     config::Diagnostics& diagnostics);
 
 // Keys of the top level, for configuration_section().
 [[nodiscard]] std::vector<config::Key> serve_keys();

@@ -5,6 +5,7 @@
 #include "app/request_observer.h"
 #include "base/duration.h"
 #include "base/read_file.h"
+#include "config/document.h"
 #include "frontend/gateway/gateway_options.h"
 #include "frontend/server_metrics.h"
 #include "metrics/process_metrics.h"
@@ -24,7 +25,6 @@
 namespace sluice::app {
 namespace {
 
-constexpr std::size_t kFileBytesMax = std::size_t{16} << 20U;
 constexpr Nanos kLookEvery{std::chrono::milliseconds{20}};
 
 void report(Diagnostic& diagnostic, config::Diagnostics& diagnostics) {
@@ -288,7 +288,7 @@ void Server::reopen_log() {
 // Between the reading of the file and the watch over it.
 void Server::reload_if_changed() {
   const std::string before = std::exchange(options_.text, {});
-  const Parsed<std::string> text = read_file(options_.file, kFileBytesMax);
+  const Parsed<std::string> text = read_file(options_.file, config::DocumentOptions{}.bytes_max);
   if (!text || *text != before) reload();
 }
 
@@ -304,7 +304,7 @@ void Server::reload() {
 
 // False, with what is wrong reported: everything stays as it was.
 bool Server::take_over(config::Diagnostics& diagnostics) {
-  Parsed<std::string> text = read_file(options_.file, kFileBytesMax);
+  Parsed<std::string> text = read_file(options_.file, config::DocumentOptions{}.bytes_max);
   if (!text) {
     report(text.error(), diagnostics);
     return false;

@@ -1,13 +1,13 @@
 // What stands between the quotes of a JSON text. Pure.
 #pragma once
 
+#include "base/byte_words.h"
 #include "base/text.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 namespace sluice {
@@ -17,20 +17,15 @@ namespace sluice {
          c != '"' && c != '\\';
 }
 
-// How many characters at the beginning stand for themselves. Nearly all of nearly every text does,
-// so eight at a time are looked at: a byte's highest bit tells where one does not.
+// How many characters at the beginning stand for themselves: nearly all of nearly every text.
 [[nodiscard]] inline std::size_t plain_json_prefix(std::string_view text) noexcept {
-  constexpr std::uint64_t kOnes = 0x0101010101010101ULL;
-  constexpr std::uint64_t kHigh = 0x80 * kOnes;
-  const auto holds = [](std::uint64_t word, std::uint64_t byte) {
-    return (word ^ (byte * kOnes)) - kOnes;
-  };
   std::size_t plain = 0;
-  for (std::uint64_t word = 0; plain + sizeof word <= text.size(); plain += sizeof word) {
-    std::memcpy(&word, text.data() + plain, sizeof word);
-    const std::uint64_t special =
-        word | (word - 0x20 * kOnes) | holds(word, '"') | holds(word, '\\') | holds(word, 0x7f);
-    if ((special & kHigh) != 0) break;
+  for (; plain + sizeof(std::uint64_t) <= text.size(); plain += sizeof(std::uint64_t)) {
+    const std::uint64_t word = load_word(text.data() + plain);
+    const std::uint64_t special = (word & kHighBits) | where_below(word, 0x20) |
+                                  where_equal(word, '"') | where_equal(word, '\\') |
+                                  where_equal(word, 0x7f);
+    if (special != 0) break;
   }
   while (plain < text.size() && is_plain_in_json(text[plain])) ++plain;
   return plain;

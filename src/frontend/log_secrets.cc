@@ -1,6 +1,7 @@
 #include "frontend/log_secrets.h"
 
 #include "base/characters.h"
+#include "identity/fields.h"
 #include <sluice/request.h>
 
 #include <algorithm>
@@ -10,27 +11,18 @@
 namespace sluice::frontend {
 namespace {
 
+using identity::take_decoded;
+
 void make_lower(std::vector<std::string>& names) {
   for (std::string& name : names) std::ranges::transform(name, name.begin(), lower);
-}
-
-// Takes one character off the front, decoded.
-char take(std::string_view& text) noexcept {
-  if (const std::optional<char> decoded = decode_percent(text)) {
-    text.remove_prefix(3);
-    return *decoded;
-  }
-  const char c = text.front();
-  text.remove_prefix(1);
-  return c == '+' ? ' ' : c;
 }
 
 // token[] and token[0] are lists named token.
 bool is_same_field(std::string_view encoded, std::string_view lower_name) noexcept {
   for (const char wanted : lower_name) {
-    if (encoded.empty() || lower(take(encoded)) != wanted) return false;
+    if (encoded.empty() || lower(take_decoded(encoded)) != wanted) return false;
   }
-  return encoded.empty() || take(encoded) == '[';
+  return encoded.empty() || take_decoded(encoded) == '[';
 }
 
 // How much of a URL is "scheme://user:password@", beginning behind the slashes.

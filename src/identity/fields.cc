@@ -16,17 +16,6 @@ std::string_view take_until(std::string_view& rest, char separator) noexcept {
   return taken;
 }
 
-// Takes one character, however it is written, off the front of a text that is not empty.
-char take_decoded(std::string_view& text) noexcept {
-  if (const std::optional<char> decoded = decode_percent(text)) {
-    text.remove_prefix(3);
-    return *decoded;
-  }
-  const char c = text.front();
-  text.remove_prefix(1);
-  return c == '+' ? ' ' : c;
-}
-
 bool decodes_to(std::string_view encoded, std::string_view plain) noexcept {
   for (const char c : plain) {
     if (encoded.empty() || take_decoded(encoded) != c) return false;
@@ -45,6 +34,16 @@ std::optional<std::string_view> decoded(std::string_view text, std::span<char> s
 }
 
 }  // namespace
+
+char take_decoded(std::string_view& text) noexcept {
+  if (const std::optional<char> decoded = decode_percent(text)) {
+    text.remove_prefix(3);
+    return *decoded;
+  }
+  const char c = text.front();
+  text.remove_prefix(1);
+  return c == '+' ? ' ' : c;
+}
 
 std::optional<std::string_view> find_cookie(std::span<const HeaderView> headers,
                                             std::string_view name) noexcept {

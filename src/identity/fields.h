@@ -24,4 +24,7 @@ namespace sluice::identity {
                                                                std::string_view name,
                                                                std::span<char> scratch) noexcept;
 
+// Takes one character of a query, however it is written, off the front of a text that is not empty.
+char take_decoded(std::string_view& text) noexcept;
+
 }  // namespace sluice::identity

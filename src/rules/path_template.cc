@@ -1,5 +1,6 @@
 #include "rules/path_template.h"
 
+#include "base/byte_words.h"
 #include "base/characters.h"
 #include "base/text.h"
 #include "identity/path.h"
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -190,11 +190,7 @@ bool PathTemplate::begins_with(std::string_view path, std::string_view literal) 
   if (path.size() < literal.size()) return false;
   std::size_t i = 0;
   for (; i + sizeof(std::uint64_t) <= literal.size(); i += sizeof(std::uint64_t)) {
-    std::uint64_t mine = 0;
-    std::uint64_t theirs = 0;
-    std::memcpy(&mine, literal.data() + i, sizeof mine);
-    std::memcpy(&theirs, path.data() + i, sizeof theirs);
-    if (mine != theirs) return false;
+    if (load_word(literal.data() + i) != load_word(path.data() + i)) return false;
   }
   for (; i < literal.size(); ++i) {
     if (literal[i] != path[i]) return false;

@@ -5,6 +5,7 @@
 #include "base/read_file.h"
 #include "cli/serve/demonstration.h"
 #include "config/diagnostics.h"
+#include "config/document.h"
 #include <sluice/clock.h>
 
 #include <fmt/format.h>
@@ -15,8 +16,6 @@
 
 namespace sluice::cli {
 namespace {
-
-constexpr std::size_t kFileBytesMax = std::size_t{16} << 20U;
 
 void say(std::string_view line) {
   fmt::print(stderr, "sluice: {}\n", line);
@@ -54,7 +53,7 @@ ExitCode serve(const ServeOptions& options) {
     demonstration = *std::move(begun);
     file = demonstration->file();
   }
-  const Parsed<std::string> text = read_file(file, kFileBytesMax);
+  const Parsed<std::string> text = read_file(file, config::DocumentOptions{}.bytes_max);
   if (!text) {
     say(text.error().text());
     return ExitCode::failure;

@@ -9,9 +9,10 @@ namespace {
 
 constexpr std::string_view kScheme = "bearer ";
 
-std::string_view without_port(std::string_view host) noexcept {
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find(':'));
+// Without its port, and the brackets around an address of IPv6.
+std::string_view name_of(std::string_view host) noexcept {
+  if (!host.starts_with('[')) return host.substr(0, host.find(':'));
+  return host.substr(1, host.find(']') - 1);
 }
 
 // "http://127.0.0.1:9090". What has no scheme has no host either, as the "null" of sandboxes.
@@ -21,28 +22,21 @@ std::string_view host_of_origin(std::string_view origin) noexcept {
   return end == std::string_view::npos ? std::string_view{} : origin.substr(end + kEnd.size());
 }
 
-}  // namespace
-
-bool names_no_domain(std::string_view host) noexcept {
-  if (!net::is_host(host)) return false;
-  std::string_view name = without_port(host);
-  if (name.starts_with('[')) name = name.substr(1, name.size() - 2);
-  return equals_ignoring_case(name, "localhost") || IpAddress::parse(name).has_value();
-}
-
-namespace {
-
 // A page of this listener, or of another one on this machine.
 bool is_here(std::string_view origin, std::string_view host) noexcept {
   if (!names_no_domain(origin)) return false;
   if (equals_ignoring_case(origin, host)) return true;
-  std::string_view name = without_port(origin);
-  if (name.starts_with('[')) name = name.substr(1, name.size() - 2);
-  const std::optional<IpAddress> address = IpAddress::parse(name);
+  const std::optional<IpAddress> address = IpAddress::parse(name_of(origin));
   return !address || net::is_loopback(*address);  // no address is localhost
 }
 
 }  // namespace
+
+bool names_no_domain(std::string_view host) noexcept {
+  if (!net::is_host(host)) return false;
+  const std::string_view name = name_of(host);
+  return equals_ignoring_case(name, "localhost") || IpAddress::parse(name).has_value();
+}
 
 bool Guard::has_token(const Request& request) const noexcept {
   const std::string_view value = request.header("authorization").value_or("");

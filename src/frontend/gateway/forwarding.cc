@@ -1,46 +1,26 @@
 #include "frontend/gateway/forwarding.h"
 
 #include "base/characters.h"
+#include "net/http/characters.h"
+#include "net/http/header_lists.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
 namespace sluice::gateway {
 namespace {
 
-constexpr std::string_view kPrefix = "x-forwarded-";
-
-// The last two name another path than the one that was limited and routed by.
-constexpr std::array<std::pair<std::string_view, ProxyWord>, 12> kWords{
+// Those that are read or written here; all others of proxies only come and go.
+constexpr std::array<std::pair<std::string_view, ProxyWord>, 6> kWords{
     {{kForwardedFor, ProxyWord::forwarded_for},
      {kForwardedProto, ProxyWord::proto},
      {kForwardedHost, ProxyWord::host},
      {kForwardedPort, ProxyWord::port},
      {kForwarded, ProxyWord::forwarded},
-     {kRequestId, ProxyWord::request_id},
-     {"x-real-ip", ProxyWord::other},
-     {"x-client-ip", ProxyWord::other},
-     {"x-cluster-client-ip", ProxyWord::other},
-     {"true-client-ip", ProxyWord::other},
-     {"x-original-url", ProxyWord::other},
-     {"x-rewrite-url", ProxyWord::other}}};
-
-bool reads_as(std::string_view name, std::string_view known) noexcept {
-  return std::ranges::equal(name, known,
-                            [](char a, char b) { return a == '_' ? b == '-' : lower(a) == b; });
-}
-
-bool is_token(std::string_view text) noexcept {
-  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::ranges::all_of(text, [&](char c) {
-    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') ||
-           kMarks.find(c) != std::string_view::npos;
-  });
-}
+     {kRequestId, ProxyWord::request_id}}};
 
 void put_value(TextWriter& writer, std::string_view value) noexcept {
-  if (is_token(value)) return writer.put(value);
+  if (net::is_token(value)) return writer.put(value);
   writer.put('"');
   for (const char c : value) {
     if (c == '"' || c == '\\') writer.put('\\');
@@ -64,11 +44,11 @@ ProxyWord proxy_word(std::string_view name) noexcept {
   // Most headers begin otherwise, and need no closer look.
   const char first = lower(name.front());
   if (first != 'x' && first != 'f' && first != 't') return ProxyWord::none;
+  if (!net::is_word_of_proxies(name)) return ProxyWord::none;
   for (const auto& [known, word] : kWords) {
-    if (reads_as(name, known)) return word;
+    if (net::reads_as(name, known)) return word;
   }
-  // -User, -Prefix, -Ssl, -Client-Cert: whatever begins so is for proxies to say.
-  return reads_as(name.substr(0, kPrefix.size()), kPrefix) ? ProxyWord::other : ProxyWord::none;
+  return ProxyWord::other;
 }
 
 void write_hop(TextWriter& writer, const ForwardedHop& hop) noexcept {

@@ -9,12 +9,6 @@
 namespace sluice::net {
 namespace {
 
-// Many servers hand headers to programs with _ for -, so that the two cannot be told apart there.
-bool reads_as(std::string_view name, std::string_view lower_name) noexcept {
-  return std::ranges::equal(name, lower_name,
-                            [](char a, char b) { return a == '_' ? b == '-' : lower(a) == b; });
-}
-
 template <std::size_t Size>
 bool is_one_of(const std::array<std::string_view, Size>& words, std::string_view text) noexcept {
   return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
@@ -50,28 +44,32 @@ constexpr std::array<std::string_view, 21> kKept{"authorization",
                                                  "x-client-ip",
                                                  "x-real-ip"};
 
-constexpr std::array<std::string_view, 20> kNeverInTrailers{"authorization",
-                                                            "cache-control",
-                                                            "content-encoding",
-                                                            "content-range",
-                                                            "content-type",
-                                                            "cookie",
-                                                            "forwarded",
-                                                            "max-forwards",
-                                                            "range",
-                                                            "set-cookie",
-                                                            "true-client-ip",
-                                                            "vary",
-                                                            "via",
-                                                            "www-authenticate",
-                                                            "x-client-ip",
-                                                            "x-cluster-client-ip",
-                                                            "x-original-url",
-                                                            "x-real-ip",
-                                                            "x-request-id",
-                                                            "x-rewrite-url"};
+constexpr std::array<std::string_view, 12> kNeverInTrailers{
+    "authorization", "cache-control", "content-encoding",
+    "content-range", "content-type",  "cookie",
+    "max-forwards",  "range",         "set-cookie",
+    "vary",          "via",           "www-authenticate"};
+
+constexpr std::array<std::string_view, 8> kWordsOfProxies{
+    "forwarded",      "true-client-ip", "x-client-ip",  "x-cluster-client-ip",
+    "x-original-url", "x-real-ip",      "x-request-id", "x-rewrite-url"};
+
+template <std::size_t Size>
+bool reads_as_one_of(const std::array<std::string_view, Size>& words,
+                     std::string_view name) noexcept {
+  return std::ranges::any_of(words, [name](std::string_view word) { return reads_as(name, word); });
+}
 
 }  // namespace
+
+bool reads_as(std::string_view name, std::string_view lower_name) noexcept {
+  return std::ranges::equal(name, lower_name,
+                            [](char a, char b) { return a == '_' ? b == '-' : lower(a) == b; });
+}
+
+bool is_word_of_proxies(std::string_view name) noexcept {
+  return is_forwarded(name) || reads_as_one_of(kWordsOfProxies, name);
+}
 
 std::optional<std::string_view> ListWalk::next() noexcept {
   while (!rest_.empty()) {
@@ -129,9 +127,8 @@ bool is_hop_by_hop(std::string_view name, std::span<const HeaderView> all) noexc
 }
 
 bool is_forbidden_trailer(std::string_view name) noexcept {
-  const auto is_it = [name](std::string_view word) { return reads_as(name, word); };
-  return known_header(name) != KnownHeader::other || std::ranges::any_of(kNeverInTrailers, is_it) ||
-         is_forwarded(name);
+  return known_header(name) != KnownHeader::other || reads_as_one_of(kNeverInTrailers, name) ||
+         is_word_of_proxies(name);
 }
 
 }  // namespace sluice::net

@@ -2,6 +2,7 @@
 // can. Each gives the same answer as the bytewise search beside it. Pure; no allocation.
 #pragma once
 
+#include "base/byte_words.h"
 #include "net/http/characters.h"
 
 #include <bit>
@@ -28,15 +29,9 @@ namespace sluice::net {
 // so a step in which something was found is looked at again byte by byte.
 [[nodiscard]] inline std::size_t find_control_wordwise(std::string_view text,
                                                        std::size_t from) noexcept {
-  constexpr std::uint64_t kOnes = 0x0101010101010101;
-  constexpr std::uint64_t kHighBits = kOnes << 7U;
   for (; from + 8 <= text.size(); from += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text.data() + from, sizeof(word));
-    const std::uint64_t below_space = (word - kOnes * 0x20) & ~word;
-    const std::uint64_t not_delete = word ^ (kOnes * 0x7f);
-    const std::uint64_t is_delete = (not_delete - kOnes) & ~not_delete;
-    if (((below_space | is_delete) & kHighBits) == 0) continue;
+    const std::uint64_t word = load_word(text.data() + from);
+    if ((where_below(word, 0x20) | where_equal(word, 0x7f)) == 0) continue;
     const std::size_t at = find_control_bytewise(text.substr(0, from + 8), from);
     if (at < from + 8) return at;  // otherwise it was a tab
   }
