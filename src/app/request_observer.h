@@ -22,12 +22,12 @@ namespace sluice::app {
 
 class RequestObserver final : public gateway::Observer {
  public:
-  // The meters outlive it.
   // What the operator hears of, from any thread.
   struct Operator {
     std::function<void(std::string)> say;
     std::function<void(std::string)> warn;  // the same line once only
   };
+  // The meters outlive it.
   RequestObserver(const AccessLogConfig& log, const frontend::RequestMeters& meters,
                   metrics::Shard shard, Operator who);
   RequestObserver(const RequestObserver&) = delete;
