@@ -56,7 +56,7 @@ class Peer:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
-            time.sleep(0.02)
+            time.sleep(0.001)
         self.stop()
         self.said.seek(0)
         said = self.said.read().decode(errors="replace")
