@@ -1,6 +1,7 @@
 #include "engine/envoy_worker.h"
 
 #include "engine/envoy_fixture.h"
+#include "support/store_behind.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -261,36 +262,20 @@ TEST_F(Envoy, TheTimeUntilResetIsInWholeSeconds) {
 // ---- the store ----------------------------------------------------------------------------------
 
 // Says that it failed, or that it will answer later.
-class LameStore final : public store::Store {
+class LameStore final : public sluice::testing::StoreBehind {
  public:
-  LameStore(store::Store& truth, store::Completion completion)
-      : truth_(truth), completion_(completion) {}
+  LameStore(store::Store& behind, store::Completion completion)
+      : StoreBehind(behind), completion_(completion) {}
 
-  Parsed<store::LimitNumber> use(const Limit& limit, Now now) override {
-    return truth_.use(limit, now);
-  }
-  Parsed<store::LimitNumber> use_for_request(const Limit& limit, Now now) override {
-    return truth_.use_for_request(limit, now);
-  }
-  void stop_using(store::LimitNumber number) noexcept override { truth_.stop_using(number); }
-  DigestSecret secret() const noexcept override { return truth_.secret(); }
   store::Completion decide_all(store::Call& call, Now /*now*/) noexcept override {
     call.failed = true;
     return completion_;
   }
   void cancel(store::Call& /*call*/) noexcept override { ++cancelled; }
-  void charge(const store::Check& /*check*/, Now /*now*/) noexcept override {}
-  void refund(const store::Check& /*check*/, const store::Charge& /*charge*/,
-              Now /*now*/) noexcept override {}
-  store::Charge renew(const store::Check& /*check*/, const store::Charge& lease,
-                      Now /*now*/) noexcept override {
-    return lease;
-  }
 
   int cancelled = 0;
 
  private:
-  store::Store& truth_;
   store::Completion completion_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "engine/engine_fixture.h"
 #include "support/property.h"
+#include "support/store_behind.h"
 
 #include <rapidcheck.h>
 
@@ -17,38 +18,18 @@ namespace testing = sluice::testing;
 using rules::Per;
 
 // A store that hears what the engine expects to ask.
-class Listening final : public store::Store {
+class Listening final : public testing::StoreBehind {
  public:
-  explicit Listening(store::Store& behind) : behind_(behind) {}
+  using StoreBehind::StoreBehind;
 
   void expect(const Digest& key) noexcept override { expected.push_back(key.low); }
   store::Completion decide_all(store::Call& call, Now now) noexcept override {
     asked = call.checks[0].key.low;
-    return behind_.decide_all(call, now);
-  }
-  Parsed<store::LimitNumber> use(const Limit& limit, Now now) override {
-    return behind_.use(limit, now);
-  }
-  Parsed<store::LimitNumber> use_for_request(const Limit& limit, Now now) override {
-    return behind_.use_for_request(limit, now);
-  }
-  void stop_using(store::LimitNumber number) noexcept override { behind_.stop_using(number); }
-  DigestSecret secret() const noexcept override { return behind_.secret(); }
-  void cancel(store::Call& call) noexcept override { behind_.cancel(call); }
-  void charge(const store::Check& check, Now now) noexcept override { behind_.charge(check, now); }
-  void refund(const store::Check& check, const store::Charge& charge, Now now) noexcept override {
-    behind_.refund(check, charge, now);
-  }
-  store::Charge renew(const store::Check& check, const store::Charge& lease,
-                      Now now) noexcept override {
-    return behind_.renew(check, lease, now);
+    return StoreBehind::decide_all(call, now);
   }
 
   std::vector<std::uint64_t> expected;
   std::uint64_t asked = 0;
-
- private:
-  store::Store& behind_;
 };
 
 class ForesightTest : public EngineFixture {

@@ -1,7 +1,7 @@
 // Stores that answer late, never, or after the client has gone.
 #include "engine/engine_fixture.h"
 #include "engine/worker.h"
-#include "store/store.h"
+#include "support/store_behind.h"
 
 #include <gtest/gtest.h>
 
@@ -16,18 +16,9 @@ using store::Call;
 using store::Completion;
 
 // Answers when it is told to, by another store's truth.
-class LateStore final : public store::Store {
+class LateStore final : public sluice::testing::StoreBehind {
  public:
-  explicit LateStore(store::Store& truth) : truth_(truth) {}
-
-  Parsed<store::LimitNumber> use(const Limit& limit, Now now) override {
-    return truth_.use(limit, now);
-  }
-  Parsed<store::LimitNumber> use_for_request(const Limit& limit, Now now) override {
-    return truth_.use_for_request(limit, now);
-  }
-  void stop_using(store::LimitNumber number) noexcept override { truth_.stop_using(number); }
-  DigestSecret secret() const noexcept override { return truth_.secret(); }
+  using StoreBehind::StoreBehind;
 
   Completion decide_all(Call& call, Now now) noexcept override {
     asked_at_ = now;
@@ -35,18 +26,10 @@ class LateStore final : public store::Store {
     return Completion::later;
   }
   void cancel(Call& call) noexcept override { std::erase(waiting_, &call); }
-  void charge(const store::Check& check, Now now) noexcept override { truth_.charge(check, now); }
-  void refund(const store::Check& check, const store::Charge& charge, Now now) noexcept override {
-    truth_.refund(check, charge, now);
-  }
-  store::Charge renew(const store::Check& check, const store::Charge& lease,
-                      Now now) noexcept override {
-    return truth_.renew(check, lease, now);
-  }
 
   void answer_all() {
     for (Call* call : std::exchange(waiting_, {})) {
-      (void)truth_.decide_all(*call, asked_at_);
+      (void)StoreBehind::decide_all(*call, asked_at_);
       call->completed(*call);
     }
   }
@@ -59,7 +42,6 @@ class LateStore final : public store::Store {
   std::size_t waiting() const { return waiting_.size(); }
 
  private:
-  store::Store& truth_;
   std::vector<Call*> waiting_;
   Now asked_at_;
 };

@@ -70,14 +70,14 @@ void FickleStore::answer(bool fails, Now now) noexcept {
   while (!waiting_.empty()) {
     store::Call& call = *waiting_.front();
     waiting_.pop_front();
-    if (!fails) (void)table_.decide_all(call, now);
+    if (!fails) (void)StoreBehind::decide_all(call, now);
     call.failed = fails;
     call.completed(call);
   }
 }
 
 store::Completion FickleStore::decide_all(store::Call& call, Now now) noexcept {
-  if (!answers_later) return table_.decide_all(call, now);
+  if (!answers_later) return StoreBehind::decide_all(call, now);
   waiting_.push_back(&call);
   return store::Completion::later;
 }

@@ -4,6 +4,7 @@
 // somebody moves it, and moves on between inputs until every limit has forgotten the last one.
 #pragma once
 
+#include "../support/store_behind.h"
 #include "../support/temp_folder.h"
 #include "engine/worker.h"
 #include "frontend/gateway/gateway_options.h"
@@ -40,35 +41,18 @@ struct Variant {
 };
 
 // The table, which also can keep askers waiting, or fail them.
-class FickleStore final : public store::Store {
+class FickleStore final : public testing::StoreBehind {
  public:
-  explicit FickleStore(store::LocalAuthority& table) noexcept : table_(table) {}
+  using StoreBehind::StoreBehind;
 
   bool answers_later = false;
   // All that wait.
   void answer(bool fails, Now now) noexcept;
 
-  [[nodiscard]] Parsed<store::LimitNumber> use(const Limit& limit, Now now) override {
-    return table_.use(limit, now);
-  }
-  [[nodiscard]] Parsed<store::LimitNumber> use_for_request(const Limit& limit, Now now) override {
-    return table_.use_for_request(limit, now);
-  }
-  void stop_using(store::LimitNumber number) noexcept override { table_.stop_using(number); }
-  [[nodiscard]] DigestSecret secret() const noexcept override { return table_.secret(); }
   [[nodiscard]] store::Completion decide_all(store::Call& call, Now now) noexcept override;
   void cancel(store::Call& call) noexcept override;
-  void charge(const store::Check& check, Now now) noexcept override { table_.charge(check, now); }
-  void refund(const store::Check& check, const store::Charge& charge, Now now) noexcept override {
-    table_.refund(check, charge, now);
-  }
-  [[nodiscard]] store::Charge renew(const store::Check& check, const store::Charge& lease,
-                                    Now now) noexcept override {
-    return table_.renew(check, lease, now);
-  }
 
  private:
-  store::LocalAuthority& table_;
   std::deque<store::Call*> waiting_;
 };
 
