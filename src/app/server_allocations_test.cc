@@ -152,7 +152,8 @@ access_log: {{file: /dev/null, format: json}}
 gateway: {{tracing: {{start: true}}}}
 rules:
   - {{name: each, per: ip, limit: {{rate: 1000000/1s, burst: 1000000}}}}
-  - {{name: dear, match: {{path: '/v1/{{kind}}/**'}}, per: [ip, path.kind], limit: 1000000/1h, cost: 3}}
+  - {{name: dear, match: {{path: '/v1/{{kind}}/**'}}, per: [ip, path.kind],
+     limit: 1000000/1h, cost: 3}}
   - {{name: at-once, per: ip, limit: {{concurrent: 10}}}}
   - {{name: failures, per: ip, limit: 1000/1m, count: {{status: [500]}}}}
   - {{name: closed, match: {{path: /closed}}, per: ip, limit: 1/1h}}
