@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SYSTEMD = ROOT / "packaging" / "systemd"
 CONTAINERFILE = ROOT / "packaging" / "container" / "Containerfile"
 INSTALLED = "/usr/local/bin/sluice"
-ANALYZE = shutil.which("systemd-analyze")
+ANALYZE = shutil.which("systemd-analyze") or "systemd-analyze"  # what is missing says so
 
 
 def settings(unit):
@@ -71,13 +71,11 @@ class Units(GatewayTest):
             check=False,
         )
 
-    @unittest.skipUnless(ANALYZE, "systemd-analyze is not installed")
     def test_systemd_understands_them(self):
         done = self.run_analyze("verify", "--man=no", "--recursive-errors=no", *self.copies())
         self.assertEqual((done.returncode, done.stdout), (0, ""))
 
     # 2.0 of 10, where 0 is a service that can do nothing.
-    @unittest.skipUnless(ANALYZE, "systemd-analyze is not installed")
     def test_the_service_is_exposed_to_little(self):
         unit = str(SYSTEMD / "sluice.service")
         done = self.run_analyze(
