@@ -27,7 +27,8 @@ ServerWorker::ServerWorker(Parts parts, const AccessLogConfig& log, Serving serv
                 .resolver = parts.resolver,
                 .worker = room_.worker(),
                 .observer = observer_},
-               std::move(serving.options)) {
+               std::move(serving.options)),
+      end_of_turn_(net::Callback<>::to<&ServerWorker::on_end_of_turn>(*this)) {
   gateway_.use_tls(std::move(serving.tls));
   observer_.use(room_.content().counters.get());
   loop_->set_turn_hook(net::Callback<Now>::to<&ServerWorker::on_turn>(*this));
@@ -54,6 +55,11 @@ void ServerWorker::start() {
 void ServerWorker::on_turn(Now /*now*/) {
   room_.refresh();
   observer_.use(room_.content().counters.get());
+  loop_->run_soon(end_of_turn_);
+}
+
+// Not at the beginning of the next one, which may be a long time off.
+void ServerWorker::on_end_of_turn() {
   observer_.flush();
   connections_.store(gateway_.connections(), std::memory_order_relaxed);
 }

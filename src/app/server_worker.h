@@ -70,12 +70,14 @@ class ServerWorker {
 
  private:
   void on_turn(Now now);
+  void on_end_of_turn();
   [[nodiscard]] WorkerReport report() const;
 
   std::unique_ptr<net::EventLoop> loop_;
   RoomWorker room_;
   RequestObserver observer_;
   gateway::Gateway gateway_;
+  net::Task end_of_turn_;
   std::vector<std::unique_ptr<Door>> doors_;
   std::atomic<std::size_t> connections_{0};
   std::atomic<bool> is_draining_{false};

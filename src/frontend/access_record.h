@@ -31,6 +31,7 @@ struct UpstreamRecord {
   std::string_view name;     // of the group, empty: nowhere
   std::string_view address;  // of the server
   std::uint16_t status = 0;  // 0: it gave no answer
+  bool broke_off = false;    // in the middle of it
   Nanos connect{0};
   Nanos first_byte{0};
   std::uint32_t retries = 0;               // it was passed on once more so often

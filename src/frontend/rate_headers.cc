@@ -165,8 +165,9 @@ FamilySet RateHeaders::all() const noexcept {
 }
 
 FamilySet RateHeaders::merge(const engine::Op& op, std::span<const HeaderView> origin,
-                             net::HeaderSet& left_out) const noexcept {
+                             const Context& context, net::HeaderSet& left_out) const noexcept {
   FamilySet set;
+  if (!is_wanted(op, context)) return set;
   const std::optional<LimitView> tightest = LimitViews{op, shows_shadows_}.tightest();
   if (!tightest) return set;
   for (const FamilyFields& one : families_) {

@@ -75,20 +75,21 @@ class RateHeaders {
   // Fails when two families would write the same header, or a name is none.
   [[nodiscard]] static Parsed<RateHeaders> create(const RateHeaderOptions& options);
 
-  // Which families to write beside what the origin wrote. Its word is replaced only by a stricter
-  // one: the lines for which that holds are added to `left_out`. Lists are joined, which takes a
-  // line of ours beside its own.
-  [[nodiscard]] FamilySet merge(const engine::Op& op, std::span<const HeaderView> origin,
-                                net::HeaderSet& left_out) const noexcept;
-  // All, for answers of our own.
-  [[nodiscard]] FamilySet all() const noexcept;
-
   struct Context {
     std::uint16_t status = 200;  // of the answer: 1xx and 3xx get none of these headers
     WallTime now;
     std::string_view client;  // who is asking, for the partition key; empty: nobody is told
     bool is_cors = false;     // the request has an Origin: let scripts see the headers
   };
+
+  // Which families to write beside what the origin wrote. Its word is replaced only by a stricter
+  // one: the lines for which that holds are added to `left_out`. Lists are joined, which takes a
+  // line of ours beside its own.
+  [[nodiscard]] FamilySet merge(const engine::Op& op, std::span<const HeaderView> origin,
+                                const Context& context, net::HeaderSet& left_out) const noexcept;
+  // All, for answers of our own.
+  [[nodiscard]] FamilySet all() const noexcept;
+
   // The op is decided and not settled yet.
   void write(net::HeadWriter& writer, const engine::Op& op, const Context& context,
              FamilySet families) const noexcept;

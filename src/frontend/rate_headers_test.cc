@@ -244,9 +244,10 @@ TEST_F(RateHeadersTest, NeverReplaceAStricterWordOfTheOrigin) {
   use_two_limits();
   const engine::Op& op = decided();  // 4 are left
   const RateHeaders ours = family(Family::triplet);
-  const auto merged = [&](std::vector<HeaderView> origin) {
+  const auto merged = [&](std::vector<HeaderView> origin, std::uint16_t status = 200) {
     net::HeaderSet left_out;
-    const bool is_written = ours.merge(op, origin, left_out).contains(Family::triplet);
+    const RateHeaders::Context context{.status = status, .now = {}, .client = {}};
+    const bool is_written = ours.merge(op, origin, context, left_out).contains(Family::triplet);
     std::string result = is_written ? "ours" : "theirs";
     for (std::size_t i = 0; i < origin.size(); ++i) result += left_out.contains(i) ? " -" : " +";
     return result;
@@ -260,6 +261,7 @@ TEST_F(RateHeadersTest, NeverReplaceAStricterWordOfTheOrigin) {
   EXPECT_EQ(merged({{"RateLimit-Remaining", "9"}, {"RateLimit-Remaining", "2"}}), "theirs + +");
   EXPECT_EQ(merged({{"RateLimit-Remaining", "many"}}), "theirs +") << "it cannot be read";
   EXPECT_EQ(merged({{"RateLimit-Limit", "10"}}), "theirs +") << "what is left is not said";
+  EXPECT_EQ(merged({{"RateLimit-Remaining", "5"}}, 302), "theirs +") << "ours is not said there";
 }
 
 TEST_F(RateHeadersTest, JoinListsOfTheOrigin) {
@@ -268,13 +270,16 @@ TEST_F(RateHeadersTest, JoinListsOfTheOrigin) {
   net::HeaderSet left_out;
   const RateHeaders lists = family(Family::ietf_11);
   const std::vector<HeaderView> same{{"RateLimit", "\"origin\";r=1;t=5"}};
-  EXPECT_TRUE(lists.merge(op, same, left_out).contains(Family::ietf_11));
+  EXPECT_TRUE(lists.merge(op, same, {.now = {}, .client = {}}, left_out).contains(Family::ietf_11));
   EXPECT_FALSE(left_out.contains(0));
   const std::vector<HeaderView> older{{"RateLimit", "limit=10, remaining=9, reset=5"}};
-  EXPECT_FALSE(lists.merge(op, older, left_out).contains(Family::ietf_11))
+  EXPECT_FALSE(
+      lists.merge(op, older, {.now = {}, .client = {}}, left_out).contains(Family::ietf_11))
       << "a list and a dictionary cannot be joined";
   const RateHeaders dictionary = family(Family::ietf_07);
-  EXPECT_TRUE(dictionary.merge(op, older, left_out).contains(Family::ietf_07)) << "4 are stricter";
+  EXPECT_TRUE(
+      dictionary.merge(op, older, {.now = {}, .client = {}}, left_out).contains(Family::ietf_07))
+      << "4 are stricter";
   EXPECT_TRUE(left_out.contains(0));
 }
 

@@ -53,6 +53,7 @@ UpstreamMeters::UpstreamMeters(Registry& registry, std::string_view upstream)
 // What the gateway says for a server that did not: 504 if it took too long, 502 if it could not be
 // reached or made no sense. Anything else is the client's doing.
 std::size_t UpstreamMeters::result_of(const AccessRecord& record) noexcept {
+  if (record.upstream.broke_off) return kFailed;
   if (const std::size_t answered = class_of(record.upstream.status)) return answered - 1;
   if (record.status == 504) return kTimeout;
   const bool is_nonsense = record.upstream.status != 0;

@@ -16,7 +16,8 @@ using namespace std::chrono_literals;
 
 class Meters : public ::testing::Test {
  protected:
-  void ended(std::uint16_t status, std::uint16_t of_upstream, std::uint32_t retries = 0) {
+  void ended(std::uint16_t status, std::uint16_t of_upstream, std::uint32_t retries = 0,
+             bool broke_off = false) {
     AccessRecord record;
     record.status = status;
     record.duration = 3ms;
@@ -25,6 +26,7 @@ class Meters : public ::testing::Test {
     record.upstream = {.name = "app",
                        .address = {},
                        .status = of_upstream,
+                       .broke_off = broke_off,
                        .first_byte = 2ms,
                        .retries = retries,
                        .meters = &upstream_};
@@ -71,13 +73,14 @@ TEST_F(Meters, CountWhatServersDid) {
   ended(502, 0, 2);
   ended(0, 0);
   ended(600, 600);  // no class that anybody knows
+  ended(200, 200, 0, true);
   EXPECT_EQ(value(kUpstreamRequests, {"app", "2xx"}), 1);
   EXPECT_EQ(value(kUpstreamRequests, {"app", "4xx"}), 1);
   EXPECT_EQ(value(kUpstreamRequests, {"app", "timeout"}), 1);
-  EXPECT_EQ(value(kUpstreamRequests, {"app", "failed"}), 2);
+  EXPECT_EQ(value(kUpstreamRequests, {"app", "failed"}), 3);
   EXPECT_EQ(value(kUpstreamRequests, {"app", "abandoned"}), 1);
   EXPECT_EQ(value(kUpstreamRetries, {"app"}), 3);
-  EXPECT_EQ(count(kUpstreamDuration), 3U) << "only of those that answered";
+  EXPECT_EQ(count(kUpstreamDuration), 4U) << "only of those that answered";
 }
 
 }  // namespace

@@ -16,9 +16,16 @@
 #include "net/socket_address.h"
 
 #include <span>
+#include <string_view>
 #include <sys/uio.h>
 
 namespace sluice::net {
+
+// Of something to write.
+[[nodiscard]] inline iovec part_of(std::string_view bytes) noexcept {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): iovec serves both directions
+  return {.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+}
 
 class Socket {
  public:

@@ -38,8 +38,7 @@ IoResult Stream::write(std::span<const iovec> parts) noexcept {
 }
 
 IoResult Stream::write(std::string_view bytes) noexcept {
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): iovec serves both directions
-  const iovec part{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+  const iovec part = part_of(bytes);
   return write({&part, 1});
 }
 

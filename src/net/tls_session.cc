@@ -36,9 +36,7 @@ struct SocketBio {
   }
 
   static int write(BIO* bio, const char* from, int size) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): iovec serves both directions
-    const iovec part{.iov_base = const_cast<char*>(from),
-                     .iov_len = static_cast<std::size_t>(size)};
+    const iovec part = part_of({from, static_cast<std::size_t>(size)});
     return answer(bio, session_of(bio).socket_.send({&part, 1}), BIO_FLAGS_WRITE);
   }
 

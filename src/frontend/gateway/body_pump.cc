@@ -30,7 +30,7 @@ void BodyPump::begin(const Task& task) noexcept {
 
 void BodyPump::add(std::string_view part) noexcept {
   if (part.empty()) return;
-  parts_[count_++] = {const_cast<char*>(part.data()), part.size()};
+  parts_[count_++] = net::part_of(part);
 }
 
 void BodyPump::add_data(std::string_view data) noexcept {

@@ -57,7 +57,8 @@ Connection::Step Connection::step() {
     case Phase::idle: return wait_for_request();
     case Phase::head: return read_head();
     case Phase::waiting:
-    case Phase::held: return watch_client();
+    case Phase::held:
+    case Phase::seeking: return watch_client();
     case Phase::connecting: return establish();
     case Phase::relaying: return relay();
     case Phase::answering: return write_answer();
@@ -120,7 +121,12 @@ Connection::Step Connection::end_of_requests(const net::IoResult& result) {
 }
 
 // Nothing to do for the client but to see whether it is still there.
-Connection::Step Connection::watch_client() { return client_left() ? cut() : Step::wait; }
+Connection::Step Connection::watch_client() { return client_left() ? client_gone() : Step::wait; }
+
+Connection::Step Connection::client_gone() {
+  exchange_->fault = "the client left";
+  return cut();
+}
 
 // A client that has sent the end of its side may wait for its answer, or be gone; and what is held
 // for those who are gone is of use to others. Nothing tells the two apart but saying something:
@@ -164,12 +170,16 @@ Connection::Step Connection::timed_out() {
       leave_hold();
       gateway_.worker_.released(exchange_->op);
       return pass_on();
+    case Phase::seeking: return seek();
     case Phase::connecting: return server_failed(504, "the server did not accept in time", false);
     case Phase::relaying: break;
-    case Phase::answering: ++gateway_.counts_.timeouts; return cut();
+    case Phase::answering: return not_taken();
   }
   Exchange& exchange = *exchange_;
-  if (exchange.head_received) return cut();
+  if (exchange.head_received) {
+    return exchange.download.waits_for_source() ? broke_off("the server stopped in its answer")
+                                                : not_taken();
+  }
   if (exchange.upload.is_done())
     return server_failed(504, "the server did not answer in time", true);
   const std::uint64_t came =
@@ -204,7 +214,7 @@ void Connection::on_renewal() {
 }
 
 void Connection::on_total() {
-  if (phase_ == Phase::connecting || phase_ == Phase::relaying) run(took_too_long());
+  if (phase_ >= Phase::seeking && phase_ <= Phase::relaying) run(took_too_long());
 }
 
 void Connection::drain() {
@@ -228,7 +238,7 @@ void Connection::begin_exchange() {
   exchange.attempts = exchange.retries = 0;
   exchange.wants_fresh = false;
   exchange.decided = exchange.body_skipped = false;
-  exchange.head_received = exchange.upload_failed = false;
+  exchange.head_received = exchange.upload_failed = exchange.broken_off = false;
   exchange.status = 0;
   exchange.answer_bytes = 0;
   exchange.upstream_time = Nanos{0};
@@ -331,6 +341,7 @@ void Connection::tell_observer() {
     record.upstream.name = exchange.group->options().name;
     record.upstream.address = exchange.tried->name();
     record.upstream.status = exchange.head_received ? exchange.status : std::uint16_t{0};
+    record.upstream.broke_off = exchange.broken_off;
     record.upstream.first_byte = exchange.upstream_time;
     record.upstream.retries = exchange.retries;
     record.upstream.meters = exchange.group->options().meters.get();

@@ -89,13 +89,15 @@ struct Exchange {
   BufferPool::Buffer answer_buffer;   // the head, or all of an answer, on its way to the client
   std::shared_ptr<Routing> routing;
   UpstreamGroup* group = nullptr;
-  const UpstreamServer* tried = nullptr;
+  UpstreamServer* tried = nullptr;
+  MonoTime sought_by{};  // the server, where its name was not known yet
   std::uint32_t attempts = 0;
   std::uint32_t retries = 0;
   bool wants_fresh = false;       // a connection that nobody used before
   std::string_view request_head;  // as it goes to the server
   bool head_received = false;     // of the final answer
   bool upload_failed = false;     // the server takes no more; maybe it has answered
+  bool broken_off = false;        // by the server, in the middle of its answer
   bool through_trusted = false;
   bool asked_if_there = false;  // a client that has sent the end of its side
   bool client_ended = false;    // its side, before the answer began
@@ -147,6 +149,7 @@ class Connection : public net::ListHook {
     head,
     waiting,
     held,
+    seeking,  // the server, by its name
     connecting,
     relaying,
     answering
@@ -178,6 +181,7 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step read_head();
   [[nodiscard]] Step end_of_requests(const net::IoResult& result);
   [[nodiscard]] Step watch_client();
+  [[nodiscard]] Step client_gone();
   [[nodiscard]] bool client_left() noexcept;
   [[nodiscard]] bool say_continue() noexcept;  // false: not all of it went out
   [[nodiscard]] bool client_left_its_answer() const noexcept;
@@ -209,9 +213,12 @@ class Connection : public net::ListHook {
 
   // connection_upstream.cc
   [[nodiscard]] Step connect();
+  [[nodiscard]] Step seek();
+  [[nodiscard]] Step connect_to(UpstreamServer& server);
   [[nodiscard]] Step establish();
   [[nodiscard]] Step server_failed(std::uint16_t status, const char* why, bool was_reached);
   [[nodiscard]] Step took_too_long();
+  [[nodiscard]] Step broke_off(const char* why);
   void complain(const char* what);
   void begin_upload();
   [[nodiscard]] Step relay();
@@ -230,6 +237,7 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step answer_with(std::uint16_t status, Write&& write);
   [[nodiscard]] frontend::Asking asking() const noexcept;
   [[nodiscard]] Step write_answer();
+  [[nodiscard]] Step not_taken();
   [[nodiscard]] bool skip_body() noexcept;
 
   // Who passed a message on, and by which version it came to us.
@@ -262,7 +270,8 @@ class Connection : public net::ListHook {
   Window in_;
   std::unique_ptr<Exchange> exchange_;
   std::uint64_t upload_seen_ = 0;  // bytes when the timer last looked
-  std::string_view answer_;        // of our own, what is left to write
+  std::string_view answer_;        // of our own, what is left to write of its head
+  std::string_view answer_body_;   // ... and of its body
 };
 
 }  // namespace sluice::gateway

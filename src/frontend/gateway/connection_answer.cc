@@ -3,7 +3,8 @@
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
 
-#include <cstring>
+#include <algorithm>
+#include <array>
 
 namespace sluice::gateway {
 namespace {
@@ -67,19 +68,20 @@ Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
   Exchange& exchange = *exchange_;
   if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
   const std::span<char> buffer{exchange.answer_buffer.get(), BufferPool::kBytes};
-  // The body goes to the end of the buffer, and is moved behind the head.
+  // A body of ours goes to the end of the buffer, one of a rule stays where it is.
   const std::span<char> room = buffer.last(frontend::kProblemBytesMax);
   net::HeadWriter writer{buffer.first(buffer.size() - frontend::kProblemBytesMax)};
   const std::string_view body = write(writer, room);
   if (exchange.request_id_bytes > 0) {
     writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
   }
+  const bool is_old = in_.floor > 0 && head().minor_version == 0;
   if (!keep_alive_) writer.header("connection", "close");
+  if (keep_alive_ && is_old) writer.header("connection", "keep-alive");
   const Result<std::string_view> head = writer.finish();
-  if (!head || head->size() + body.size() > buffer.size()) return cut();
-  // The answer to HEAD has no body: its view points nowhere, which memmove must not see.
-  if (!body.empty()) std::memmove(buffer.data() + head->size(), body.data(), body.size());
-  answer_ = {buffer.data(), head->size() + body.size()};
+  if (!head) return cut();
+  answer_ = *head;
+  answer_body_ = body;
   exchange.answer_bytes = body.size();
   exchange.status = status;
   phase_ = Phase::answering;
@@ -88,16 +90,25 @@ Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
 }
 
 Connection::Step Connection::write_answer() {
-  while (!answer_.empty()) {
-    const net::IoResult result = stream_.write(answer_);
+  while (!answer_.empty() || !answer_body_.empty()) {
+    const std::array parts{net::part_of(answer_), net::part_of(answer_body_)};
+    const net::IoResult result = stream_.write(parts);
     if (result.is_blocked()) return Step::wait;
     if (!result.is_done()) return Step::gone;
-    answer_.remove_prefix(result.bytes);
+    const std::size_t of_head = std::min(result.bytes, answer_.size());
+    answer_.remove_prefix(of_head);
+    answer_body_.remove_prefix(result.bytes - of_head);
   }
   if (keep_alive_) return end_exchange();
   // Something of the request may still be on its way: closing now would destroy the answer.
   give_back_exchange();
   return linger();
+}
+
+Connection::Step Connection::not_taken() {
+  ++gateway_.counts_.timeouts;
+  exchange_->fault = "the client does not take its answer";
+  return cut();
 }
 
 // Whether what follows in the buffer is the next request: the body was passed on, or all of it has

@@ -62,6 +62,7 @@ Connection::Step Connection::hear_announcement() {
   counted_ = gateway_.count(peer_.address);
   if (!counted_ || !start_tls()) return cut();
   phase_ = Phase::handshake;
+  arm(options().head_within);
   return Step::again;
 }
 

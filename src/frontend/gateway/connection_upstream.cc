@@ -10,6 +10,8 @@ namespace {
 
 using Kind = net::BodyFraming::Kind;
 
+constexpr Nanos kSeekEvery{std::chrono::milliseconds{5}};
+
 // Doing it twice is the same as doing it once.
 bool is_idempotent(std::string_view method) noexcept {
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
@@ -25,8 +27,30 @@ Connection::Step Connection::connect() {
   UpstreamServer& server = exchange.group->choose(exchange.client_hash, exchange.tried, now().mono);
   exchange.tried = &server;
   ++exchange.attempts;
-  exchange.upstream = server.take(exchange.wants_fresh);
   exchange.failure = {};
+  if (!server.is_sought()) return connect_to(server);
+  exchange.sought_by = now().mono + exchange.group->options().connect_within;
+  phase_ = Phase::seeking;
+  arm(kSeekEvery);
+  return watch_client();
+}
+
+// After a start, or a change of the file, the first requests may come before the name server's
+// answer. It is seldom worth more than a look now and then.
+Connection::Step Connection::seek() {
+  UpstreamServer& server = *exchange_->tried;
+  if (!server.is_sought()) return connect_to(server);
+  if (now().mono >= exchange_->sought_by) {
+    server.failed(now().mono);
+    return server_failed(504, "the address of the server was not found in time", false);
+  }
+  arm(kSeekEvery);
+  return watch_client();
+}
+
+Connection::Step Connection::connect_to(UpstreamServer& server) {
+  Exchange& exchange = *exchange_;
+  exchange.upstream = server.take(exchange.wants_fresh);
   if (exchange.upstream == nullptr) {
     server.failed(now().mono);
     return server_failed(502, "the server cannot be reached", false);
@@ -39,7 +63,7 @@ Connection::Step Connection::connect() {
 }
 
 Connection::Step Connection::establish() {
-  if (client_left()) return cut();
+  if (client_left()) return client_gone();
   const net::IoResult result = exchange_->upstream->stream().establish();
   if (result.is_blocked()) return Step::wait;
   if (result.is_done()) {
@@ -69,7 +93,10 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
   const bool repeatable =
       !was_reached || (is_idempotent(head().method) && head().body.kind == Kind::none);
   const bool may_try = was_reused || exchange.attempts <= exchange.group->options().retries;
-  if (untouched && repeatable && status != 504 && may_try && gateway_.may_retry()) {
+  // Who took too long with an answer may be at work on it; who took too long to accept would take
+  // as long again.
+  const bool is_pointless = status == 504 && (was_reached || exchange.group->servers().size() == 1);
+  if (untouched && repeatable && !is_pointless && may_try && gateway_.may_retry()) {
     // Nor is it an attempt: the same server may be asked again, on a connection of our own.
     if (was_reused) {
       exchange.tried = nullptr;
@@ -91,7 +118,7 @@ void Connection::complain(const char* what) {
       {.upstream = exchange.group->options().name,
        .server = exchange.tried->name(),
        .what = what,
-       .reason = has_reason ? exchange.failure.reason() : std::string_view{}},
+       .reason = has_reason ? exchange.failure.reason() : exchange.tried->lost()},
       now());
 }
 
@@ -100,9 +127,17 @@ Connection::Step Connection::took_too_long() {
   Exchange& exchange = *exchange_;
   exchange.fault = "the request took too long in all";
   if (exchange.head_received) return cut();
-  if (exchange.upload.is_done()) exchange.upstream->server().failed(now().mono);
+  if (exchange.upload.is_done() && phase_ == Phase::relaying) exchange.tried->failed(now().mono);
   release_upstream(false);
   return answer(504, exchange.fault);
+}
+
+// In the middle of its answer: the client has to see that this was not the end.
+Connection::Step Connection::broke_off(const char* why) {
+  exchange_->fault = why;
+  exchange_->broken_off = true;
+  exchange_->upstream->server().failed(now().mono);
+  return cut();
 }
 
 void Connection::release_upstream(bool reusable) {
@@ -152,7 +187,7 @@ Connection::Step Connection::relay() {
     if (step != Step::wait) return step;
   }
   if (!exchange.head_received) {
-    if (exchange.upload.is_done() && client_left()) return cut();
+    if (exchange.upload.is_done() && client_left()) return client_gone();
     return read_answer();
   }
   return relay_answer();
@@ -164,7 +199,7 @@ Connection::Step Connection::relay_request() {
   switch (exchange.upload.pump()) {
     case BodyPump::Progress::waiting: break;
     case BodyPump::Progress::done: arm(exchange.group->options().answer_within); break;
-    case BodyPump::Progress::source_ended: exchange.fault = "the client left"; return cut();
+    case BodyPump::Progress::source_ended: return client_gone();
     case BodyPump::Progress::source_wrong: {
       const net::HttpFault fault = exchange.upload.fault();
       keep_alive_ = false;
@@ -264,16 +299,17 @@ Connection::Step Connection::begin_answer() {
   // Of two words on the same limit, the origin's stands unless ours is stricter.
   const frontend::RateHeaders& rates = options().answers->rate_headers();
   net::ResponseHead passed = response;
-  const frontend::FamilySet families = rates.merge(exchange.op, response.headers, passed.restated);
+  const frontend::Asking asked = asking();
+  const frontend::RateHeaders::Context context{
+      .status = response.status, .now = asked.now, .client = {}, .is_cors = asked.is_cors};
+  const frontend::FamilySet families =
+      rates.merge(exchange.op, response.headers, context, passed.restated);
   using Persistence = net::Forwarding::Persistence;
   net::write_response(writer, passed, framing,
                       {.persistence = !keep_alive_                ? Persistence::close
                                       : head().minor_version == 0 ? Persistence::keep_alive
                                                                   : Persistence::unstated});
-  const frontend::Asking asked = asking();
-  rates.write(writer, exchange.op,
-              {.status = response.status, .now = asked.now, .client = {}, .is_cors = asked.is_cors},
-              families);
+  rates.write(writer, exchange.op, context, families);
   writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
   writer.header("via", via(response));
   const Result<std::string_view> written = writer.finish();
@@ -300,15 +336,12 @@ Connection::Step Connection::relay_answer() {
     case BodyPump::Progress::waiting:
       arm(exchange.download.waits_for_source() ? exchange.group->options().silent_for
                                                : options().written_within);
-      if (exchange.download.waits_for_source() && client_left_its_answer()) return cut();
+      if (exchange.download.waits_for_source() && client_left_its_answer()) return client_gone();
       return Step::wait;
     case BodyPump::Progress::done: return end_exchange();
     case BodyPump::Progress::source_ended:
-    case BodyPump::Progress::source_wrong:
-      exchange.fault = "the server broke off its answer";
-      exchange.upstream->server().failed(now().mono);
-      return cut();
-    case BodyPump::Progress::sink_failed: exchange.fault = "the client left"; return cut();
+    case BodyPump::Progress::source_wrong: return broke_off("the server broke off its answer");
+    case BodyPump::Progress::sink_failed: return client_gone();
   }
   return cut();
 }

@@ -9,13 +9,6 @@ int rank_of(std::string_view host) noexcept {
   return host.empty() ? 0 : host.starts_with('*') ? 1 : 2;
 }
 
-bool is_host(std::string_view pattern, std::string_view host) noexcept {
-  if (pattern.empty()) return true;
-  if (!pattern.starts_with('*')) return pattern == host;
-  pattern.remove_prefix(1);  // .example.com, and something before it
-  return host.size() > pattern.size() && host.ends_with(pattern);
-}
-
 }  // namespace
 
 Router::Router(std::span<const RouteOptions> routes) {
@@ -38,7 +31,7 @@ std::optional<std::size_t> Router::find(std::string_view host,
                                         std::string_view path) const noexcept {
   rules::PathParameters ignored;
   for (const Entry& entry : entries_) {
-    if (!is_host(entry.host, host)) continue;
+    if (!entry.host.empty() && !rules::host_matches(entry.host, host)) continue;
     if (entry.path == nullptr || entry.path->matches(path, ignored)) return entry.upstream;
   }
   return std::nullopt;

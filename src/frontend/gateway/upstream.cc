@@ -41,12 +41,13 @@ UpstreamServer::~UpstreamServer() {
 }
 
 void UpstreamServer::look_up() {
-  loop_.set(next_lookup_, kLookUpEvery);
-  resolver_.resolve(server_.endpoint.name, loop_, lookup_);
+  loop_.set(next_lookup_, kAskEvery);
+  if (!lookup_.is_waiting()) resolver_.resolve(server_.endpoint.name, loop_, lookup_);
 }
 
 void UpstreamServer::on_found(const net::Resolution& found) {
   if (found) addresses_ = *found;
+  lost_ = addresses_ == nullptr ? found.error().message : std::string{};
 }
 
 // Of several addresses of a name, each in turn.

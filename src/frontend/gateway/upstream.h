@@ -74,6 +74,12 @@ class UpstreamServer {
   void failed(MonoTime now) noexcept;
   void succeeded() noexcept { failures_in_a_row_ = 0; }
   [[nodiscard]] bool is_left_alone(MonoTime now) const noexcept { return now < alone_until_; }
+  // Its name is being looked up for the first time: soon it can be taken, or it is known why not.
+  [[nodiscard]] bool is_sought() const noexcept {
+    return addresses_ == nullptr && lookup_.is_waiting();
+  }
+  // Why nobody knows where it is; empty: somebody does.
+  [[nodiscard]] const std::string& lost() const noexcept { return lost_; }
 
   [[nodiscard]] const ServerOptions& options() const noexcept { return server_; }
   [[nodiscard]] const UpstreamOptions& group() const noexcept { return options_; }
@@ -90,7 +96,8 @@ class UpstreamServer {
   void on_found(const net::Resolution& found);
   [[nodiscard]] std::optional<net::SocketAddress> address() noexcept;
 
-  static constexpr Nanos kLookUpEvery{std::chrono::seconds{30}};
+  // The resolver remembers, so asking costs little; it knows itself when to look up anew.
+  static constexpr Nanos kAskEvery{std::chrono::seconds{1}};
 
   net::EventLoop& loop_;
   net::Resolver& resolver_;
@@ -99,7 +106,8 @@ class UpstreamServer {
   std::string name_;
   net::Lookup lookup_;
   net::Timer next_lookup_;
-  std::shared_ptr<const net::Addresses> addresses_;
+  std::shared_ptr<const net::Addresses> addresses_;  // the last that were found
+  std::string lost_;
   std::size_t next_address_ = 0;
 
   net::List<UpstreamConnection> idle_;  // owned; the one used last is the first

@@ -1,0 +1,153 @@
+// One worker of the server in the thread of a test, between an upstream and a client of its own.
+// None of the three allocates on the way of a request.
+#pragma once
+
+#include "app/configuration.h"
+#include "app/engine_room.h"
+#include "app/listeners.h"
+#include "app/server_worker.h"
+#include "frontend/request_meters.h"
+#include "frontend/server_metrics.h"
+#include "net/net_fixture.h"
+#include <sluice/clock.h>
+
+#include <array>
+#include <cstddef>
+#include <fcntl.h>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <sys/socket.h>
+#include <utility>
+#include <vector>
+
+namespace sluice::app::fixture {
+
+// Reads whatever comes into one buffer.
+class Reader {
+ public:
+  [[nodiscard]] std::string_view text() const noexcept { return {bytes_.data(), size_}; }
+  void clear() noexcept { size_ = 0; }
+  void read(net::Stream& stream) noexcept {
+    const net::IoResult result = stream.read(std::span{bytes_}.subspan(size_));
+    if (result.is_done()) size_ += result.bytes;
+  }
+
+ private:
+  std::array<char, 8192> bytes_{};
+  std::size_t size_ = 0;
+};
+
+// Answers every request in the same way, on one connection.
+class Upstream {
+ public:
+  [[nodiscard]] std::uint16_t port() const noexcept { return listener_.endpoint().port; }
+  void start(net::EventLoop& loop) {
+    loop_ = &loop;
+    if (!acceptor_.start(loop, listener_.descriptor())) std::abort();
+  }
+
+  std::string_view end_of_request = "\r\n\r\n";
+  int requests = 0;
+
+ private:
+  void on_accepted(net::Accepted accepted) {
+    if (!stream_.open(*loop_, std::move(accepted.descriptor)).is_done()) std::abort();
+  }
+  void on_ready() {
+    heard_.read(stream_);
+    if (!heard_.text().ends_with(end_of_request)) return;
+    heard_.clear();
+    ++requests;
+    (void)stream_.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Made-By: app\r\n\r\nhello");
+  }
+
+  net::EventLoop* loop_ = nullptr;
+  net::Listener listener_ = net::listen_on(net::testing::free_port()).value();
+  net::Acceptor acceptor_{net::Callback<net::Accepted>::to<&Upstream::on_accepted>(*this)};
+  net::Stream stream_{net::Callback<>::to<&Upstream::on_ready>(*this)};
+  Reader heard_;
+};
+
+class Client {
+ public:
+  Client(net::EventLoop& loop, const net::Endpoint& server) : loop_(loop) {
+    FileDescriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    const auto address = net::SocketAddress::of(server.address, server.port);
+    if (::connect(socket.get(), address.get(), address.size()) != 0) std::abort();
+    ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
+    if (!stream_.open(loop, std::move(socket)).is_done()) std::abort();
+  }
+
+  void send(std::string_view request) {
+    answer_.clear();
+    (void)stream_.write(request);
+  }
+  [[nodiscard]] std::string_view heard() const noexcept { return answer_.text(); }
+  // The whole answer, which ends so; empty if none comes.
+  [[nodiscard]] std::string_view ask(std::string_view request, std::string_view end) {
+    send(request);
+    return hear(end);
+  }
+  [[nodiscard]] std::string_view hear(std::string_view end) {
+    if (!net::testing::turn_until(loop_, [&] { return answer_.text().ends_with(end); })) return {};
+    return answer_.text();
+  }
+
+ private:
+  void on_ready() { answer_.read(stream_); }
+
+  net::EventLoop& loop_;
+  net::Stream stream_{net::Callback<>::to<&Client::on_ready>(*this)};
+  Reader answer_;
+};
+
+// Of a configuration that listens for the gateway once, on a free port.
+class OneWorker {
+ public:
+  OneWorker(const std::string& file, const Clock& clock, net::ResolverOptions resolver = {})
+      : resolver_(std::move(resolver)) {
+    frontend::declare_server_metrics(registry_);
+    meters_.emplace(registry_, "gateway");
+    config::Diagnostics diagnostics;
+    const Configuration configuration = read_configuration(file, "sluice.yaml", diagnostics);
+    if (diagnostics.ok()) {
+      room_ = EngineRoom::open(configuration, clock, diagnostics, &registry_);
+    }
+    if (!diagnostics.ok()) throw std::runtime_error{diagnostics.text()};
+    auto made = net::EventLoop::create(clock).value();
+    loop = made.get();
+    const auto say = [this](std::string line) { said.push_back(std::move(line)); };
+    worker_ = std::make_unique<ServerWorker>(
+        ServerWorker::Parts{.loop = std::move(made),
+                            .resolver = resolver_,
+                            .room = *room_,
+                            .meters = *meters_,
+                            .who = {.say = say, .warn = say},
+                            .workers = 1,
+                            .shard = 0},
+        configuration.serve.access_log,
+        ServerWorker::Serving{
+            .options = std::make_shared<const gateway::GatewayOptions>(configuration.serve.gateway),
+            .tls = nullptr});
+    OpenListeners open = open_listeners(configuration.serve.listen.gateway, {}, 1).value();
+    endpoint = open.of_worker[0][0].listener.endpoint();
+    if (!worker_->listen(std::move(open.of_worker[0][0]))) std::abort();
+  }
+
+  std::vector<std::string> said;   // to the operator
+  net::EventLoop* loop = nullptr;  // of the worker, turned by the test
+  net::Endpoint endpoint;          // of the gateway
+
+ private:
+  net::Resolver resolver_;
+  metrics::Registry registry_{2};
+  std::optional<const frontend::RequestMeters> meters_;
+  std::unique_ptr<EngineRoom> room_;
+  std::unique_ptr<ServerWorker> worker_;
+};
+
+}  // namespace sluice::app::fixture
