@@ -263,10 +263,13 @@ Configuration read_configuration(std::string_view text, std::string_view file,
     configuration.exceptions.deny = reader.list(both, "deny");
   }
   configuration.exceptions.overrides = reader.overrides(top);
-  configuration.serve =
-      read_serve(document->root, checked, std::filesystem::path{file}.parent_path().string(),
-                 configuration.clients.address.trusted_proxies, diagnostics);
   configuration.rules = rules::read_rules(document->root, checked, diagnostics);
+  configuration.serve =
+      read_serve(document->root, checked,
+                 {.folder = std::filesystem::path{file}.parent_path().string(),
+                  .trusted_proxies = configuration.clients.address.trusted_proxies,
+                  .ignore_case = configuration.rules.ignore_case},
+                 diagnostics);
   if (const Node* from = top.find("rules_from")) configuration.envoy = reader.envoy(*from);
   return configuration;
 }

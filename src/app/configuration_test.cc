@@ -110,6 +110,25 @@ rules:
   EXPECT_THAT(text, HasSubstr("sluice.yaml:8:"));
 }
 
+TEST(Configuration, ReadsRoutesAsRequestsHaveTheirHostsAndPaths) {
+  const std::string file = std::string{kRules} + R"(
+listen: {gateway: ':8080'}
+upstreams: {app: {servers: [':3000']}}
+)";
+  const auto route = [&](const std::string& more) {
+    return read(file + more).serve.gateway.routes.at(0);
+  };
+  const std::string api = "routes: [{host: API.Example.com., path: /V1/**, upstream: app}]\n";
+  EXPECT_THAT(route(api).hosts, ElementsAre("api.example.com"));
+  EXPECT_EQ(route(api).path->text(), "/V1/**");
+  rules::PathParameters ignored;
+  EXPECT_FALSE(route(api).path->matches("/v1/x", ignored));
+  EXPECT_TRUE(route("ignore_case: [api.example.com]\n" + api).path->matches("/v1/x", ignored));
+  EXPECT_THAT(mistakes(file + "ignore_case: [api.example.com]\n" +
+                       "routes: [{path: /V1/**, upstream: app}]\n"),
+              HasSubstr("the path /V1/** has capitals, and some hosts ignore case"));
+}
+
 TEST(Configuration, WantsRoomForATable) {
   EXPECT_THAT(mistakes(std::string{kRules} + "state: {memory: 4095KiB}\n"),
               HasSubstr("4095KiB is too little for a table of counts; use at least 4MiB"));

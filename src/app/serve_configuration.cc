@@ -33,8 +33,8 @@ bool is_on_this_machine(const net::Endpoint& endpoint) noexcept {
 
 class ServeReader {
  public:
-  ServeReader(std::string folder, const Checked& checked, Diagnostics& diagnostics)
-      : folder_(std::move(folder)), checked_(checked), diagnostics_(diagnostics) {}
+  ServeReader(const ServeContext& context, const Checked& checked, Diagnostics& diagnostics)
+      : context_(context), checked_(checked), diagnostics_(diagnostics) {}
 
   void upstreams(const Node& map, gateway::GatewayOptions& options) const {
     for (std::size_t i = 0; i < map.size(); ++i) {
@@ -43,14 +43,28 @@ class ServeReader {
     }
   }
 
+  // Paths of hosts that ignore case come in lower case.
+  [[nodiscard]] rules::PathTemplate path_of(const Node& path,
+                                            std::span<const std::string> hosts) const {
+    const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+    if (std::ranges::any_of(path.text, is_capital) && context_.ignore_case.divides(hosts)) {
+      diagnostics_.error(
+          path, fmt::format("the path {} has capitals, and some hosts ignore case", path.text),
+          "write it in lower case, or name hosts that all do, or all do not");
+    }
+    return rules::PathTemplate::parse(path.text, context_.ignore_case.holds_for_all(hosts)).value();
+  }
+
   void route(const Node& node, gateway::GatewayOptions& options) const {
     const Reader reader{node, route_section(), checked_};
     const Node* const name = reader.find("upstream");
     if (name == nullptr) return;
     gateway::RouteOptions route;
-    for (const Node* host : reader.list("host")) route.hosts.push_back(host->text);
+    for (const Node* host : reader.list("host")) {
+      route.hosts.push_back(rules::host_name(host->text));
+    }
     if (reader.has("path")) {
-      route.path = rules::PathTemplate::parse(reader.text("path")).value();
+      route.path = path_of(*reader.find("path"), route.hosts);
     }
     const auto found =
         std::ranges::find(options.upstreams, name->text, &gateway::UpstreamOptions::name);
@@ -90,7 +104,7 @@ class ServeReader {
     if (const Node* node = reader.find("tls")) serve.tls = tls(*node);
   }
 
-  [[nodiscard]] GatewayListener listener(const Node& node, bool trusts_somebody) const {
+  [[nodiscard]] GatewayListener listener(const Node& node) const {
     if (node.is_scalar()) return {.endpoint = net::Endpoint::parse(node.text).value()};
     const Reader reader{node, listener_section(), checked_};
     GatewayListener listener;
@@ -99,7 +113,7 @@ class ServeReader {
     }
     listener.proxy_protocol = reader.flag("proxy_protocol", false);
     const bool is_path = listener.endpoint.kind == net::Endpoint::Kind::unix_path;
-    if (listener.proxy_protocol && !is_path && !trusts_somebody) {
+    if (listener.proxy_protocol && !is_path && context_.trusted_proxies.empty()) {
       diagnostics_.error(*reader.find("proxy_protocol"), "nobody is trusted with this",
                          "name the load balancers in clients.trusted_proxies");
     }
@@ -182,8 +196,9 @@ class ServeReader {
   }
 
   [[nodiscard]] std::string path(std::string_view written) const {
-    return written.empty() ? std::string{}
-                           : (std::filesystem::path{folder_} / written).lexically_normal().string();
+    return written.empty()
+               ? std::string{}
+               : (std::filesystem::path{context_.folder} / written).lexically_normal().string();
   }
   static void take(const Reader& reader, std::string_view key, Nanos& into) {
     if (reader.has(key)) into = parse_duration(reader.text(key)).value();
@@ -259,23 +274,23 @@ class ServeReader {
     return tls;
   }
 
-  std::string folder_;
+  const ServeContext& context_;
   const Checked& checked_;
   Diagnostics& diagnostics_;
 };
 
 }  // namespace
 
-ServeConfig read_serve(const Node& root, const Checked& checked, const std::string& folder,
-                       std::span<const IpRange> trusted_proxies, Diagnostics& diagnostics) {
+ServeConfig read_serve(const Node& root, const Checked& checked, const ServeContext& context,
+                       Diagnostics& diagnostics) {
   const Reader top{root, configuration_section(), checked};
-  const ServeReader reader{folder, checked, diagnostics};
+  const ServeReader reader{context, checked, diagnostics};
   ServeConfig serve;
-  serve.gateway.trusted_proxies = identity::IpRangeSet{trusted_proxies};
+  serve.gateway.trusted_proxies = identity::IpRangeSet{context.trusted_proxies};
   if (const Node* node = top.find("listen")) {
     const Reader listen{*node, listen_section(), checked};
     for (const Node* one : listen.list("gateway")) {
-      serve.listen.gateway.push_back(reader.listener(*one, !trusted_proxies.empty()));
+      serve.listen.gateway.push_back(reader.listener(*one));
     }
     reader.admin(listen, top.find("admin"), serve);
   }

@@ -6,6 +6,7 @@
 #include "frontend/gateway/gateway_options.h"
 #include "net/endpoint.h"
 #include "net/tls_server.h"
+#include "rules/rule.h"
 #include <sluice/time.h>
 
 #include <chrono>
@@ -60,12 +61,17 @@ struct ServeConfig {
   DrainConfig drain;
 };
 
+// What else is known of the same file.
+struct ServeContext {
+  std::string folder;  // paths are relative to it
+  std::span<const IpRange> trusted_proxies;
+  const rules::IgnoreCase& ignore_case;
+};
+
 // Of a document that was checked against configuration_shape(); everything else that is wrong is
-// reported. `folder`: paths are relative to it. `trusted_proxies`: as `clients` has them.
+// reported.
 [[nodiscard]] ServeConfig read_serve(const config::Node& root, const config::Checked& checked,
-                                     const std::string& folder,
-                                     std::span<const IpRange> trusted_proxies,
-                                     config::Diagnostics& diagnostics);
+                                     const ServeContext& context, config::Diagnostics& diagnostics);
 
 // Keys of the top level, for configuration_section().
 [[nodiscard]] std::vector<config::Key> serve_keys();

@@ -227,6 +227,12 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
+std::string host_name(std::string_view text) {
+  std::string name = lower_case(text);
+  if (name.ends_with('.')) name.pop_back();
+  return name;
+}
+
 std::string upper_case(std::string_view text) {
   std::string upper{text};
   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;

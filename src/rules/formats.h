@@ -41,6 +41,8 @@ using StatusRange = std::pair<std::uint16_t, std::uint16_t>;
 [[nodiscard]] Parsed<IpRange> parse_address_range(std::string_view text);
 
 [[nodiscard]] std::string lower_case(std::string_view text);
+// As hosts of requests are compared: in lower case, without the dot that may end a name.
+[[nodiscard]] std::string host_name(std::string_view text);
 [[nodiscard]] std::string upper_case(std::string_view text);
 
 }  // namespace sluice::rules

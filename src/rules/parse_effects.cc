@@ -97,6 +97,20 @@ Count parse_count(const Node& map, const ParseContext& context) {
   return count;
 }
 
+// An answer's head has to fit a buffer, beside what every answer says.
+void parse_headers(const Node& headers, const ParseContext& context, Over& over) {
+  constexpr std::size_t kBytesMax = std::size_t{16} << 10U;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    if (!context.checked.good(headers.value(i))) continue;
+    over.headers.emplace_back(lower_case(headers.key(i).text), headers.value(i).text);
+    bytes += headers.key(i).text.size() + headers.value(i).text.size();
+  }
+  if (bytes <= kBytesMax) return;
+  context.diagnostics.error(headers, fmt::format("the headers have {} bytes in all", bytes),
+                            fmt::format("use at most {}", kBytesMax));
+}
+
 Over parse_over(const Node& node, const ParseContext& context) {
   Over over;
   if (node.is_scalar()) {
@@ -107,12 +121,7 @@ Over parse_over(const Node& node, const ParseContext& context) {
   over.status = static_cast<std::uint16_t>(reader.number("status").value_or(429));
   over.body = reader.text("body");
   over.waiting = small(reader.number("waiting"), over.waiting);
-  if (const Node* headers = reader.find("headers")) {
-    for (std::size_t i = 0; i < headers->size(); ++i) {
-      if (!context.checked.good(headers->value(i))) continue;
-      over.headers.emplace_back(lower_case(headers->key(i).text), headers->value(i).text);
-    }
-  }
+  if (const Node* headers = reader.find("headers")) parse_headers(*headers, context, over);
   if (const Node* queue = reader.find("queue")) {
     over.kind = Over::Kind::queue;
     const Parsed<Nanos> delay = parse_duration(queue->text);

@@ -97,7 +97,7 @@ Match parse_match(const Node& map, const ParseContext& context) {
   const Reader reader{map, match_section(), context.checked};
   Match match;
   match.methods = parse_texts(reader, "method", upper_case, context);
-  match.hosts = parse_texts(reader, "host", lower_case, context);
+  match.hosts = parse_texts(reader, "host", host_name, context);
   match.paths = parse_texts(reader, "path", as_written, context);
   match.countries = parse_texts(reader, "country", upper_case, context);
   match.tiers = parse_texts(reader, "tier", as_written, context);

@@ -136,7 +136,7 @@ RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagno
   if (const Node* ignore = reader.find("ignore_case")) {
     if (ignore->is_list()) {
       for (const Node* host : reader.list("ignore_case")) {
-        list.ignore_case.hosts.push_back(lower_case(host->text));
+        list.ignore_case.hosts.push_back(host_name(host->text));
       }
     } else {
       list.ignore_case.everywhere = reader.flag("ignore_case", false);

@@ -18,6 +18,7 @@ namespace sluice::rules {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using namespace std::chrono_literals;
@@ -359,6 +360,11 @@ TEST(ParseRules, ReadsWhereCaseIsIgnored) {
       parse_rules_text("ignore_case: [intranet.example.com]\nrules: []\n", "r", diagnostics);
   EXPECT_TRUE(some.ignore_case.holds_for("intranet.example.com"));
   EXPECT_FALSE(some.ignore_case.holds_for("example.com"));
+  const RuleList below =
+      parse_rules_text("ignore_case: ['*.Example.com.']\nrules: []\n", "r", diagnostics);
+  EXPECT_TRUE(below.ignore_case.holds_for("intranet.example.com"));
+  EXPECT_TRUE(below.ignore_case.holds_for("*.example.com"));
+  EXPECT_FALSE(below.ignore_case.holds_for("example.com"));
   EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
 }
 
@@ -370,10 +376,37 @@ TEST(ParseRules, RefusesCapitalsWhereSomeHostsIgnoreThem) {
       "rules:\n"
       "  - {name: wrong, limit: 1/1s, match: {path: /Login}}\n"
       "  - {name: right, limit: 1/1s, match: {path: /Login, host: a.example.com}}\n"
-      "  - {name: other, limit: 1/1s, match: {path: /Login, host: b.example.com}}\n",
+      "  - {name: other, limit: 1/1s, match: {path: /Login, host: b.example.com}}\n"
+      "  - {name: both, limit: 1/1s, match: {path: /Login, host: '*.example.com'}}\n",
       "r", diagnostics);
-  EXPECT_EQ(diagnostics.errors(), 1U) << diagnostics.text();
+  EXPECT_EQ(diagnostics.errors(), 2U) << diagnostics.text();
   EXPECT_EQ(diagnostics.sorted()[0].place.line, 3U);
+  EXPECT_EQ(diagnostics.sorted()[1].place.line, 6U);
+}
+
+TEST(ParseRules, ReadsHostsAsRequestsHaveThem) {
+  config::Diagnostics diagnostics;
+  const RuleList list = parse_rules_text(
+      "rules: [{name: a, limit: 1/1s, match: {host: [API.Example.com., '*.Example.org']}}]\n", "r",
+      diagnostics);
+  EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+  EXPECT_THAT(list.rules.at(0).match.hosts, ElementsAre("api.example.com", "*.example.org"));
+}
+
+// An answer has to fit what the server has room for.
+TEST(ParseRules, RefusesMoreHeadersThanAnAnswerHasRoomFor) {
+  const auto errors = [](int values) {
+    std::string headers;
+    for (int i = 0; i < values; ++i) {
+      headers += "x-" + std::to_string(i) + ": " + std::string(4000, 'v') + ", ";
+    }
+    config::Diagnostics diagnostics;
+    (void)parse_rules_text("rules: [{name: a, limit: 1/1s, over: {headers: {" + headers + "}}}]\n",
+                           "r", diagnostics);
+    return diagnostics.text();
+  };
+  EXPECT_EQ(errors(4), "");
+  EXPECT_THAT(errors(5), HasSubstr("the headers have 20015 bytes in all; use at most 16384"));
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 #include <sluice/limit.h>
 #include <sluice/time.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -183,14 +183,23 @@ struct Rule {
 // What happens to a request that no enforcing rule matches.
 enum class Unmatched : std::uint8_t { allow, reject };
 
+// The pattern is a host, or *.example.com for all below one.
+[[nodiscard]] inline bool host_matches(std::string_view pattern, std::string_view host) noexcept {
+  if (!pattern.starts_with('*')) return host == pattern;
+  pattern.remove_prefix(1);  // .example.com, and something before it
+  return host.size() > pattern.size() && host.ends_with(pattern);
+}
+
 // Hosts whose servers take /LOGIN for /login. There, paths are compared in lower case.
 struct IgnoreCase {
   bool everywhere = false;
-  std::vector<std::string> hosts;
+  std::vector<std::string> hosts;  // or *.example.com
 
-  [[nodiscard]] bool holds_for(std::string_view host) const noexcept {
-    return everywhere || std::find(hosts.begin(), hosts.end(), host) != hosts.end();
-  }
+  [[nodiscard]] bool holds_for(std::string_view host) const noexcept;
+  // For each that a rule or a route names; if it names none, for every one there is.
+  [[nodiscard]] bool holds_for_all(std::span<const std::string> named) const noexcept;
+  // For some of them and not for others: nobody can tell how their paths are spelled.
+  [[nodiscard]] bool divides(std::span<const std::string> named) const noexcept;
 };
 
 struct RuleList {

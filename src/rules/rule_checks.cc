@@ -256,14 +256,9 @@ void check_rules_together(const std::vector<WrittenRule>& rules, const ParseCont
 
 void check_case(const std::vector<WrittenRule>& rules, const IgnoreCase& ignore,
                 const ParseContext& context) {
-  if (ignore.everywhere || ignore.hosts.empty()) return;
-  const auto ignores = [&](const std::string& host) { return ignore.holds_for(host); };
   const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
   for (const auto& [rule, node] : rules) {
-    const std::vector<std::string>& hosts = rule->match.hosts;
-    const bool one_way = !hosts.empty() && (std::ranges::all_of(hosts, ignores) ||
-                                            std::ranges::none_of(hosts, ignores));
-    if (one_way) continue;
+    if (!ignore.divides(rule->match.hosts)) continue;
     for (const std::string& path : rule->match.paths) {
       if (std::ranges::none_of(path, is_capital)) continue;
       const Node* const match = node->find("match");

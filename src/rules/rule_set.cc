@@ -34,12 +34,6 @@ std::uint32_t method_bit(std::string_view method) noexcept {
   return found == kMethods.end() ? 0 : 1U << static_cast<unsigned>(found - kMethods.begin());
 }
 
-bool host_matches(std::string_view pattern, std::string_view host) noexcept {
-  if (!pattern.starts_with('*')) return host == pattern;
-  pattern.remove_prefix(1);  // .example.com, and something before it
-  return host.size() > pattern.size() && host.ends_with(pattern);
-}
-
 template <class Value, class List>
 bool is_among(const Value& value, const List& list) noexcept {
   return list.empty() || std::ranges::find(list, value) != list.end();
@@ -117,10 +111,7 @@ RuleSet::Compiled RuleSet::compile(const Rule& rule, const IgnoreCase& ignore) {
     compiled.methods |= bit;
     if (bit == 0) compiled.other_methods.push_back(method);
   }
-  const bool ignores =
-      ignore.everywhere ||
-      (!match.hosts.empty() &&
-       std::ranges::all_of(match.hosts, [&](const auto& host) { return ignore.holds_for(host); }));
+  const bool ignores = ignore.holds_for_all(match.hosts);
   for (const std::string& path : match.paths) {
     compiled.paths.push_back(PathTemplate::parse(path, ignores).value());
   }

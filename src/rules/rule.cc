@@ -1,0 +1,27 @@
+#include "rules/rule.h"
+
+#include <algorithm>
+
+namespace sluice::rules {
+
+bool IgnoreCase::holds_for(std::string_view host) const noexcept {
+  return everywhere || std::ranges::any_of(hosts, [host](const std::string& pattern) {
+           return host_matches(pattern, host);
+         });
+}
+
+bool IgnoreCase::holds_for_all(std::span<const std::string> named) const noexcept {
+  if (everywhere || named.empty()) return everywhere;
+  return std::ranges::all_of(named, [this](const std::string& host) { return holds_for(host); });
+}
+
+bool IgnoreCase::divides(std::span<const std::string> named) const noexcept {
+  if (everywhere || hosts.empty() || holds_for_all(named)) return false;
+  return named.empty() || std::ranges::any_of(named, [this](const std::string& host) {
+           return holds_for(host) || std::ranges::any_of(hosts, [&](const std::string& ignoring) {
+                    return host_matches(host, ignoring);
+                  });
+         });
+}
+
+}  // namespace sluice::rules
