@@ -162,6 +162,14 @@ class Ends(GatewayTest):
             self.assertLess(time.monotonic() - begin, 5)
         stuck.set()
 
+    # However quiet it is afterwards: not with the next request, which may never come.
+    def test_what_is_over_is_logged_at_once(self):
+        log = os.path.join(self.folder, "access.log")
+        front = self.gateway(self.upstream(), more=f"access_log: {{file: '{log}'}}", workers=1)
+        with front.connect() as client:
+            client.get("/quiet")
+            wait_until(lambda: "/quiet" in self.log(), "it is logged", seconds=10)
+
     # What was cut at the very end has its line in the log as well.
     def test_what_is_cut_at_the_end_is_logged(self):
         stuck = threading.Event()

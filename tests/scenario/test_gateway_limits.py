@@ -73,6 +73,16 @@ class Enforcement(GatewayTest):
         self.assertEqual(by_status, {200: 500, 429: 64 * 20 - 500})
         self.assertEqual(len(app.requests), 500)
 
+    # As long as a rule may have it, whatever the size of our buffers.
+    def test_the_words_of_a_rule_arrive_whole(self):
+        words = "long " * 13_107
+        rules = f"[{{name: one, per: ip, limit: 1/1h, over: {{status: 503, body: '{words}'}}}}]"
+        with self.gateway(self.upstream(), rules=rules).connect() as client:
+            self.assertEqual(client.get().status, 200)
+            for _ in range(2):
+                refused = client.get()
+                self.assertEqual((refused.status, refused.body), (503, words.encode()))
+
     def test_only_the_answers_that_a_rule_names_count(self):
         status = ["401 Unauthorized"]
         app = self.upstream(lambda _, wire: wire.send(reply(b"", status[0])) or True)
@@ -314,11 +324,13 @@ class SlowClients(GatewayTest):
 
     def test_an_answer_that_nobody_takes(self):
         app = self.upstream(lambda _, wire: wire.send(reply(b"x" * (16 << 20))) or True)
-        front = self.gateway(app, more="gateway: {written_within: 300ms}")
+        more = "gateway: {written_within: 300ms}\naccess_log: {file: access.log}"
+        front = self.gateway(app, more=more)
         with front.connect(receive_buffer=4096) as client:
             client.send(get())
             wait_until(lambda: app.requests, "it is passed on")
             wait_until(lambda: not front.connections(), "the gateway gives up")
+        wait_until(lambda: "the client does not take its answer" in self.log(), "the log tells")
 
     def test_a_connection_has_so_many_requests(self):
         front = self.gateway(self.upstream(), more="gateway: {requests_per_connection: 2}")

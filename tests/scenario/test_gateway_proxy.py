@@ -232,10 +232,11 @@ class Answers(GatewayTest):
             self.assertEqual(answer.body, b"abcdefg")
 
     def test_http_1_0_may_keep_its_connection(self):
-        with self.gateway(self.upstream()).connect() as client:
-            for _ in range(2):
+        rules = "[{name: two, per: ip, limit: 2/1h}]"
+        with self.gateway(self.upstream(), rules=rules).connect() as client:
+            for status in (200, 200, 429, 429):
                 answer = client.ask(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
-                self.assertEqual(answer.get("connection"), "keep-alive")
+                self.assertEqual((answer.status, answer.get("connection")), (status, "keep-alive"))
             self.assertEqual(client.ask(b"GET / HTTP/1.0\r\n\r\n").get("connection"), "close")
             self.assertTrue(client.is_closed())
 

@@ -47,19 +47,32 @@ class Failures(GatewayTest):
         self.assertEqual(len(app.requests), 1)  # asked once: it may have been acted upon
 
     # Its queue is full, and the system lets nobody else in.
+    def full_server(self):
+        """Where no connection comes about, as with a machine that is off."""
+        listener = socket.socket()
+        self.addCleanup(listener.close)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for one in [socket.socket() for _ in range(8)]:
+            self.addCleanup(one.close)
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+        return "127.0.0.1:%d" % listener.getsockname()[1]
+
     def test_a_server_that_does_not_accept(self):
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            listener.listen(0)
-            address = listener.getsockname()
-            waiting = [socket.socket() for _ in range(8)]
-            for one in waiting:
-                self.addCleanup(one.close)
-                one.setblocking(False)
-                one.connect_ex(address)
-            front = self.gateway("127.0.0.1:%d" % address[1], of_upstream="connect: 300ms")
-            self.assertProblem(front.get(), 504)
-            front.says("the server did not accept in time")
+        front = self.gateway(self.full_server(), of_upstream="connect: 300ms")
+        self.assertProblem(front.get(), 504)
+        front.says("the server did not accept in time")
+
+    # Nothing was passed on, so that nothing can happen twice.
+    def test_a_server_that_does_not_accept_costs_nobody_an_answer(self):
+        app = self.upstream()
+        front = self.gateway(self.full_server(), app, of_upstream="connect: 100ms", workers=1)
+        with front.connect() as client:
+            for _ in range(4):
+                self.assertEqual(client.ask(post(b"once")).status, 200)
+        self.assertEqual(len(app.requests), 4)
+
 
     # Lively all the time, and yet too long.
     def test_a_request_that_takes_too_long_in_all(self):
@@ -90,11 +103,14 @@ class Failures(GatewayTest):
         stop = threading.Event()
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"
         app = self.upstream(lambda request, wire: wire.send(head) or stop.wait(10))
-        with self.gateway(app, of_upstream="silent: 200ms").connect() as client:
+        log = "access_log: {file: access.log}"
+        front = self.gateway(app, of_upstream="silent: 200ms", more=log)
+        with front.connect() as client:
             client.send(get())
             with self.assertRaises((ConnectionResetError, EOFError)):
                 client.answer()
         stop.set()
+        wait_until(lambda: "the server stopped in its answer" in self.log(), "the log tells")
 
     # The client must be able to tell a part from the whole, however the answer is framed.
     def test_an_upstream_that_dies_in_the_middle(self):
@@ -275,7 +291,7 @@ class Choice(GatewayTest):
 
     def test_the_most_specific_route_wins(self):
         names = {
-            "host: a.example, path: /v1/**": "a-v1",
+            "host: A.Example., path: /v1/**": "a-v1",
             "host: a.example": "a",
             "host: '*.example'": "wild",
             "path: /v1/**": "v1",

@@ -111,7 +111,8 @@ class SideBySide(NginxTest):
             text += "routes: [{path: /**, upstream: app}]\n"
         text = text.replace("':8080'", "127.0.0.1:0").replace("127.0.0.1:3000", app.address)
         text = text.replace("192.0.2.10", "127.0.0.1")
-        return Side("sluice", self.serve(f"{text}workers: 2\n{self.STATE}\n").port)
+        # One worker, one clock, as nginx has here: who is a moment behind has to wait longer.
+        return Side("sluice", self.serve(f"{text}workers: 1\n{self.STATE}\n").port)
 
     def both(self, heading, app=None):
         app = app or self.upstream()

@@ -5,7 +5,7 @@ import socket
 import unittest
 
 from admin_support import AdminTest, Watcher
-from gateway_support import wait_until
+from gateway_support import reply, wait_until
 from support import sluice
 
 
@@ -37,6 +37,16 @@ class Status(AdminTest):
         front.get()
         url = f"http://127.0.0.1:{front.port}"
         self.refuses(3, "answers with 429", "status", "--server", url)
+
+    # What a server calls things must not steer the terminal of whoever looks at them.
+    def test_no_server_writes_escapes_to_the_terminal(self):
+        escape = "\x1b[2J"
+        status = {"state": "serving" + escape, "version": escape, "requests": {escape: 1}}
+        answer = reply(json.dumps(status).encode(), "200 OK", "Content-Type: application/json")
+        app = self.upstream(lambda _, wire: wire.send(answer) or True)
+        done = sluice("status", "--server", f"http://{app.address}")
+        self.assertIn("?[2J 1", done.out)
+        self.assertNotIn("\x1b", done.out)
 
     def test_watch_goes_on(self):
         front = self.admin(self.upstream())

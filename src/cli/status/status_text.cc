@@ -21,13 +21,16 @@ const json::value* find(const json::object& object, std::string_view name) {
 }
 
 // Whoever answers does not get to write to the terminal as it likes.
+std::string harmless(std::string_view text) {
+  std::string shown{text};
+  std::ranges::replace_if(shown, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');
+  return shown;
+}
+
 std::string text_of(const json::object& object, std::string_view name) {
   const json::value* const value = find(object, name);
   const json::string* const text = value != nullptr ? value->if_string() : nullptr;
-  if (text == nullptr) return {};
-  std::string shown{text->data(), text->size()};
-  std::ranges::replace_if(shown, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');
-  return shown;
+  return text != nullptr ? harmless({text->data(), text->size()}) : std::string{};
 }
 
 std::uint64_t number_of(const json::object& object, std::string_view name) {
@@ -56,7 +59,7 @@ std::string counts(const json::object& object) {
   for (const auto& [name, value] : object) {
     const std::string_view key{name.data(), name.size()};
     if (number_of(object, key) == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, number_of(object, key));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", harmless(key), number_of(object, key));
   }
   return text.empty() ? "none" : text;
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <semaphore>
 #include <sys/resource.h>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -81,6 +82,19 @@ void drive(LoadDriver& driver, Baton& baton) {
   baton.done.release();
 }
 
+// False: the system has no room for as many. Those that were started wait for the baton.
+bool start_threads(const Drivers& drivers, Baton& baton, std::vector<std::jthread>& threads) {
+  const SignalsBlocked blocked;
+  try {
+    for (const auto& driver : drivers) {
+      threads.emplace_back([&baton, &driver] { drive(*driver, baton); });
+    }
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
+}
+
 // True: it was told to end the run.
 bool look_on(const Drivers& drivers, Baton& baton, MonoTime begin, const Clock& clock,
              const RunWatcher& watch) {
@@ -119,11 +133,11 @@ Parsed<HttpRun> conduct(const HttpPlan& plan, const net::SocketAddress& address,
   }
   Baton baton{static_cast<std::ptrdiff_t>(plan.threads)};
   std::vector<std::jthread> threads;
-  {
-    const SignalsBlocked blocked;
-    for (const auto& driver : drivers) {
-      threads.emplace_back([&baton, &driver] { drive(*driver, baton); });
-    }
+  if (!start_threads(drivers, baton, threads)) {
+    for (const auto& driver : drivers) driver->stop();
+    baton.begin.set_value(clock.now().mono);
+    return mistake(fmt::format("the system has no room for {} threads", plan.threads),
+                   "use fewer --threads");
   }
   baton.connected.wait();
   const MonoTime begin = clock.now().mono;
