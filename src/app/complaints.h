@@ -38,7 +38,7 @@ class Complaints {
   static constexpr Nanos kEvery{std::chrono::seconds{1}};
 
   std::function<void(std::string)> say_;
-  MonoTime next_{};
+  MonoTime next_;
   std::uint64_t left_out_ = 0;
 };
 

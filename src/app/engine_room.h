@@ -53,6 +53,7 @@ class EngineRoom {
                                                         metrics::Registry* registry = nullptr);
   EngineRoom(const EngineRoom&) = delete;
   EngineRoom& operator=(const EngineRoom&) = delete;
+  ~EngineRoom() = default;
 
   // Rules, clients and exceptions of the file. False, with everything that is wrong reported: all
   // stays as it was. What was added at run time stays in any case.

@@ -80,8 +80,8 @@ std::unique_ptr<Server> Server::open(const Configuration& configuration,
   return server->open_all(configuration, diagnostics) ? std::move(server) : nullptr;
 }
 
-Server::Server(const ServerOptions& options, const Clock& clock)
-    : options_(options),
+Server::Server(ServerOptions options, const Clock& clock)
+    : options_(std::move(options)),
       clock_(clock),
       drain_soon_(net::Callback<>::to<&Server::drain>(*this)),
       drained_(net::Callback<>::to<&Server::look>(*this)),
@@ -245,8 +245,11 @@ void Server::run() {
   if (!options_.file.empty()) {
     auto started = rules::FileWatch::start(std::filesystem::absolute(options_.file).string(), {},
                                            [this] { loop_->post([this] { reload(); }); });
-    if (started) watch = *std::move(started);
-    if (!started) options_.say("changes of the file are not noticed: " + started.error().text());
+    if (started) {
+      watch = *std::move(started);
+    } else {
+      options_.say("changes of the file are not noticed: " + started.error().text());
+    }
     reload_if_changed();
   }
   facts_->enter(Phase::serving);

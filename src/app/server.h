@@ -59,7 +59,7 @@ class Server {
   [[nodiscard]] std::size_t workers() const noexcept { return workers_.size(); }
 
  private:
-  Server(const ServerOptions& options, const Clock& clock);
+  Server(ServerOptions options, const Clock& clock);
   [[nodiscard]] bool open_all(const Configuration& configuration, config::Diagnostics& diagnostics);
   void open_metrics(unsigned workers);
   [[nodiscard]] bool open_workers(const ServeConfig& serve, unsigned count,
@@ -96,7 +96,7 @@ class Server {
   net::Timer drained_;
   net::Timer watchdog_;
   std::set<std::string> warned_;  // of these
-  MonoTime drain_until_{};
+  MonoTime drain_until_;
 };
 
 }  // namespace sluice::app

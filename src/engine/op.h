@@ -69,6 +69,7 @@ class Op {
   Op() = default;
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
+  ~Op() = default;
 
   // ---- the decision ---------------------------------------------------------------------------
 

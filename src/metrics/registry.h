@@ -50,6 +50,7 @@ class Registry {
   explicit Registry(std::size_t shards);
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
+  ~Registry() = default;
 
   [[nodiscard]] std::size_t shards() const noexcept { return shards_; }
 

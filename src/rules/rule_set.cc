@@ -98,14 +98,14 @@ RuleSet::Compiled RuleSet::compile(const Rule& rule, const IgnoreCase& ignore) {
   const auto asks_if = [&](bool asks, Question what) {
     if (asks) compiled.asks = static_cast<std::uint16_t>(compiled.asks | what);
   };
-  asks_if(!match.methods.empty(), kMethod);
-  asks_if(!match.hosts.empty(), kHost);
-  asks_if(!match.tiers.empty(), kTier);
-  asks_if(!match.tenants.empty(), kTenant);
-  asks_if(!match.countries.empty(), kCountry);
-  asks_if(!match.asns.empty(), kAsn);
-  asks_if(match.authenticated.has_value(), kAuthenticated);
-  asks_if(!match.addresses.empty(), kAddress);
+  asks_if(!match.methods.empty(), asks_method);
+  asks_if(!match.hosts.empty(), asks_host);
+  asks_if(!match.tiers.empty(), asks_tier);
+  asks_if(!match.tenants.empty(), asks_tenant);
+  asks_if(!match.countries.empty(), asks_country);
+  asks_if(!match.asns.empty(), asks_asn);
+  asks_if(match.authenticated.has_value(), asks_authenticated);
+  asks_if(!match.addresses.empty(), asks_address);
   for (const std::string& method : match.methods) {
     const std::uint32_t bit = method_bit(method);
     compiled.methods |= bit;
@@ -217,17 +217,17 @@ bool RuleSet::examine_paths(const Compiled& compiled, std::string_view path,
 
 std::string_view RuleSet::examine_client(const Match& match, std::uint16_t asks,
                                          const identity::Identity& client) noexcept {
-  if ((asks & kTier) != 0 && !is_among(client.tier, match.tiers)) return "client.tier";
-  if ((asks & kTenant) != 0 && !is_among(client.tenant, match.tenants)) return "client.tenant";
-  if ((asks & kCountry) != 0 && !is_among(client.country, match.countries)) {
+  if ((asks & asks_tier) != 0 && !is_among(client.tier, match.tiers)) return "client.tier";
+  if ((asks & asks_tenant) != 0 && !is_among(client.tenant, match.tenants)) return "client.tenant";
+  if ((asks & asks_country) != 0 && !is_among(client.country, match.countries)) {
     return "client.country";
   }
-  if ((asks & kAsn) != 0 && !is_among(client.asn, match.asns)) return "client.asn";
-  if ((asks & kAuthenticated) != 0 && *match.authenticated != client.authenticated()) {
+  if ((asks & asks_asn) != 0 && !is_among(client.asn, match.asns)) return "client.asn";
+  if ((asks & asks_authenticated) != 0 && *match.authenticated != client.authenticated()) {
     return "client.authenticated";
   }
   const auto contains = [&](const IpRange& range) { return range.contains(client.address); };
-  if ((asks & kAddress) != 0 && std::ranges::none_of(match.addresses, contains)) {
+  if ((asks & asks_address) != 0 && std::ranges::none_of(match.addresses, contains)) {
     return "client.ip";
   }
   return {};
@@ -239,7 +239,7 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::ui
   const Compiled& compiled = compiled_[number];
   if (compiled.domain != domain) return "domain";
 
-  if ((compiled.asks & kMethod) != 0) {
+  if ((compiled.asks & asks_method) != 0) {
     const std::uint32_t bit = method_bit(asked.request.method);
     const bool usual = (compiled.methods & bit) != 0;
     if (!usual && (bit != 0 || std::ranges::find(compiled.other_methods, asked.request.method) ==
@@ -248,7 +248,7 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::ui
     }
   }
 
-  if ((compiled.asks & kHost) != 0) {  // of several, the one that says most
+  if ((compiled.asks & asks_host) != 0) {  // of several, the one that says most
     const std::vector<std::string>& hosts = list_.rules[number].match.hosts;
     bool found = false;
     for (std::size_t i = 0; i < hosts.size(); ++i) {
@@ -261,7 +261,7 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::ui
   }
   if (!examine_paths(compiled, asked.path, matched)) return "path";
 
-  constexpr unsigned kOfRequest = kMethod | kHost;
+  constexpr unsigned kOfRequest = asks_method | asks_host;
   if ((compiled.asks & ~kOfRequest) != 0) {
     const std::string_view wrong =
         examine_client(list_.rules[number].match, compiled.asks, asked.client);

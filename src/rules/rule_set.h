@@ -65,6 +65,7 @@ class RuleSet {
   explicit RuleSet(RuleList list);
   RuleSet(const RuleSet&) = delete;
   RuleSet& operator=(const RuleSet&) = delete;
+  ~RuleSet() = default;
 
   [[nodiscard]] std::span<const Rule> rules() const noexcept { return list_.rules; }
   [[nodiscard]] Unmatched unmatched() const noexcept { return list_.unmatched; }
@@ -98,14 +99,14 @@ class RuleSet {
   // What a rule asks for. What it does not ask for is not even looked at: the rule itself is large,
   // and with thousands of them not in any cache.
   enum Question : std::uint16_t {
-    kMethod = 1U << 0U,
-    kHost = 1U << 1U,
-    kTier = 1U << 2U,
-    kTenant = 1U << 3U,
-    kCountry = 1U << 4U,
-    kAsn = 1U << 5U,
-    kAuthenticated = 1U << 6U,
-    kAddress = 1U << 7U,
+    asks_method = 1U << 0U,
+    asks_host = 1U << 1U,
+    asks_tier = 1U << 2U,
+    asks_tenant = 1U << 3U,
+    asks_country = 1U << 4U,
+    asks_asn = 1U << 5U,
+    asks_authenticated = 1U << 6U,
+    asks_address = 1U << 7U,
   };
   struct Compiled {
     std::uint16_t asks = 0;

@@ -18,6 +18,8 @@ namespace sluice::rules {
 class TextMatcher {
  public:
   explicit TextMatcher(const TextMatch& wanted);
+  TextMatcher(const TextMatcher&) = delete;
+  TextMatcher& operator=(const TextMatcher&) = delete;
   TextMatcher(TextMatcher&&) noexcept;
   TextMatcher& operator=(TextMatcher&&) noexcept;
   ~TextMatcher();

@@ -90,7 +90,7 @@ struct Exchange {
   std::shared_ptr<Routing> routing;
   UpstreamGroup* group = nullptr;
   UpstreamServer* tried = nullptr;
-  MonoTime sought_by{};  // the server, where its name was not known yet
+  MonoTime sought_by;  // the server, where its name was not known yet
   std::uint32_t attempts = 0;
   std::uint32_t retries = 0;
   bool wants_fresh = false;       // a connection that nobody used before
@@ -106,7 +106,7 @@ struct Exchange {
 
   // For the record.
   Now began;
-  MonoTime asked_at{};
+  MonoTime asked_at;
   Nanos upstream_time{0};
   std::uint16_t status = 0;
   std::uint64_t answer_bytes = 0;  // of a body of our own

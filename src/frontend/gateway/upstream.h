@@ -30,6 +30,7 @@ class UpstreamConnection : public net::ListHook {
   explicit UpstreamConnection(UpstreamServer& server) noexcept;
   UpstreamConnection(const UpstreamConnection&) = delete;
   UpstreamConnection& operator=(const UpstreamConnection&) = delete;
+  ~UpstreamConnection() = default;
 
   [[nodiscard]] net::Stream& stream() noexcept { return stream_; }
   [[nodiscard]] UpstreamServer& server() noexcept { return server_; }
@@ -114,7 +115,7 @@ class UpstreamServer {
   std::size_t idle_count_ = 0;
   std::uint32_t in_use_ = 0;
   std::uint32_t failures_in_a_row_ = 0;
-  MonoTime alone_until_{};
+  MonoTime alone_until_;
   std::int64_t turn_ = 0;   // of the weighted round
   std::uint64_t seed_ = 0;  // for choosing by hash
   UpstreamCounts counts_;

@@ -43,8 +43,8 @@ class Debounce {
  private:
   DebounceTimes times_;
   bool pending_ = false;
-  MonoTime first_{};
-  MonoTime last_{};
+  MonoTime first_;
+  MonoTime last_;
 };
 
 }  // namespace sluice::rules

@@ -68,7 +68,7 @@ class FileWatch {
   std::optional<Inotify> inotify_;
   Debounce debounce_;
   Looks looks_{};
-  MonoTime next_look_{};
+  MonoTime next_look_;
 
   mutable std::mutex mutex_;
   std::string problem_;  // under the mutex

@@ -197,7 +197,7 @@ typename BasicTable<Access>::Published BasicTable<Access>::publish(
     if (tenant == at) return BlockPool::Tenant::stays;
     const Debt owed = debt_of(pair, now);
     const bool idle = owed.lasts == Nanos{0};
-    if (!idle && !(may_evict && owed.share() < debt.share())) return BlockPool::Tenant::stays;
+    if (!idle && (!may_evict || owed.share() >= debt.share())) return BlockPool::Tenant::stays;
     if (!exchange(tenant, pair, {})) return BlockPool::Tenant::stays;
     if (!idle) {
       count(evicted_);

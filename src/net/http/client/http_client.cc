@@ -231,6 +231,7 @@ void HttpClient::fail(const std::string& why) {
 }
 
 // Last of all: whoever hears of it may ask again, or end this.
+// NOLINTNEXTLINE(performance-unnecessary-value-param): what belongs to this may go with it
 void HttpClient::finish(Parsed<HttpAnswer> answer) {
   late_.cancel();
   phase_ = Phase::idle;
