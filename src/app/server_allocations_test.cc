@@ -19,8 +19,6 @@ using sluice::testing::allocations;
 
 class ServerAllocations : public ::testing::Test {
  protected:
-  ServerAllocations() { app_.start(*worker_.loop); }
-
   // Of many requests, once there were some.
   [[nodiscard]] std::uint64_t allocations_of(std::string_view request, std::string_view status,
                                              std::string_view end) {
@@ -51,8 +49,9 @@ rules:
 )";
 
   const SystemClock clock_;
-  fixture::Upstream app_;
-  fixture::OneWorker worker_{fmt::format(kFile, app_.port()), clock_};
+  net::Listener of_app_ = net::listen_on(net::testing::free_port()).value();
+  fixture::OneWorker worker_{fmt::format(kFile, of_app_.endpoint().port), clock_};
+  fixture::Upstream app_{*worker_.loop, std::move(of_app_)};
   fixture::Client client_{*worker_.loop, worker_.endpoint};
 };
 

@@ -46,7 +46,6 @@ class NameServer {
 
 class ByName : public ::testing::Test {
  protected:
-  ByName() { app_.start(*worker_.loop); }
   ~ByName() override { names_->be(NameServer::Mood::ignorant); }
 
   static constexpr std::string_view kFile = R"(
@@ -60,11 +59,12 @@ rules: [{{name: each, per: ip, limit: 1000/1s}}]
 
   ManualClock clock_{{.mono = MonoTime{1h}, .wall_offset = 1'700'000'000s}};
   std::shared_ptr<NameServer> names_ = std::make_shared<NameServer>();
-  fixture::Upstream app_;
+  net::Listener of_app_ = net::listen_on(net::testing::free_port()).value();
   fixture::OneWorker worker_{
-      fmt::format(kFile, app_.port()),
+      fmt::format(kFile, of_app_.endpoint().port),
       clock_,
       {.look_up = [names = names_](const std::string& name) { return names->find(name); }}};
+  fixture::Upstream app_{*worker_.loop, std::move(of_app_)};
   fixture::Client client_{*worker_.loop, worker_.endpoint};
 
   // In small steps, as it does.

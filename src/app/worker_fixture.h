@@ -44,9 +44,9 @@ class Reader {
 // Answers every request in the same way, on one connection.
 class Upstream {
  public:
-  [[nodiscard]] std::uint16_t port() const noexcept { return listener_.endpoint().port; }
-  void start(net::EventLoop& loop) {
-    loop_ = &loop;
+  // The listener is there before, since the configuration names it.
+  Upstream(net::EventLoop& loop, net::Listener listener)
+      : loop_(loop), listener_(std::move(listener)) {
     if (!acceptor_.start(loop, listener_.descriptor())) std::abort();
   }
 
@@ -55,7 +55,7 @@ class Upstream {
 
  private:
   void on_accepted(net::Accepted accepted) {
-    if (!stream_.open(*loop_, std::move(accepted.descriptor)).is_done()) std::abort();
+    if (!stream_.open(loop_, std::move(accepted.descriptor)).is_done()) std::abort();
   }
   void on_ready() {
     heard_.read(stream_);
@@ -65,8 +65,8 @@ class Upstream {
     (void)stream_.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Made-By: app\r\n\r\nhello");
   }
 
-  net::EventLoop* loop_ = nullptr;
-  net::Listener listener_ = net::listen_on(net::testing::free_port()).value();
+  net::EventLoop& loop_;
+  net::Listener listener_;
   net::Acceptor acceptor_{net::Callback<net::Accepted>::to<&Upstream::on_accepted>(*this)};
   net::Stream stream_{net::Callback<>::to<&Upstream::on_ready>(*this)};
   Reader heard_;
