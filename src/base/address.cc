@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <array>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 
 namespace sluice {
@@ -52,12 +55,21 @@ std::string IpAddress::text() const {
   return out.data();
 }
 
+// In two words, as they are in memory: the first bit is the highest of the first byte.
 IpAddress IpAddress::masked(unsigned first_bits) const noexcept {
   if (first_bits >= bits()) return *this;
-  IpAddress result = *this;
-  const unsigned whole = first_bits / 8;
-  result.bytes[whole] &= static_cast<std::uint8_t>(0xff00U >> first_bits % 8);
-  std::memset(result.bytes.data() + whole + 1, 0, result.bytes.size() - whole - 1);
+  const auto mask = [](unsigned of_word) -> std::uint64_t {
+    if (of_word == 0) return 0;
+    const std::uint64_t high = of_word >= 64 ? ~std::uint64_t{0} : ~(~std::uint64_t{0} >> of_word);
+    return std::endian::native == std::endian::little ? __builtin_bswap64(high) : high;
+  };
+  std::array<std::uint64_t, 2> words;
+  std::memcpy(words.data(), bytes.data(), sizeof words);
+  words[0] &= mask(first_bits);
+  words[1] &= mask(first_bits > 64 ? first_bits - 64 : 0);
+  IpAddress result;
+  std::memcpy(result.bytes.data(), words.data(), sizeof words);
+  result.is_v4 = is_v4;
   return result;
 }
 

@@ -45,6 +45,14 @@ TEST(IpAddress, MasksAnyNumberOfBits) {
   EXPECT_EQ(address("255.255.255.255").masked(64), address("255.255.255.255"));
   EXPECT_EQ(address("2001:db8:1:2:3:4:5:6").masked(64), address("2001:db8:1:2::"));
   EXPECT_EQ(address("ffff::").masked(3), address("e000::"));
+  const IpAddress ones = address("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff");
+  for (unsigned bits = 0; bits <= 128; ++bits) {
+    IpAddress expected = address("::");
+    for (unsigned i = 0; i < bits; ++i) {
+      expected.bytes[i / 8] = static_cast<std::uint8_t>(expected.bytes[i / 8] | 0x80U >> i % 8);
+    }
+    EXPECT_EQ(ones.masked(bits), expected) << bits;
+  }
 }
 
 TEST(IpRange, ContainsWhatBeginsAlike) {

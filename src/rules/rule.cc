@@ -4,10 +4,9 @@
 
 namespace sluice::rules {
 
-bool IgnoreCase::holds_for(std::string_view host) const noexcept {
-  return everywhere || std::ranges::any_of(hosts, [host](const std::string& pattern) {
-           return host_matches(pattern, host);
-         });
+bool IgnoreCase::names(std::string_view host) const noexcept {
+  return std::ranges::any_of(
+      hosts, [host](const std::string& pattern) { return host_matches(pattern, host); });
 }
 
 bool IgnoreCase::holds_for_all(std::span<const std::string> named) const noexcept {

@@ -195,11 +195,14 @@ struct IgnoreCase {
   bool everywhere = false;
   std::vector<std::string> hosts;  // or *.example.com
 
-  [[nodiscard]] bool holds_for(std::string_view host) const noexcept;
+  [[nodiscard]] bool holds_for(std::string_view host) const noexcept {
+    return everywhere || (!hosts.empty() && names(host));
+  }
   // For each that a rule or a route names; if it names none, for every one there is.
   [[nodiscard]] bool holds_for_all(std::span<const std::string> named) const noexcept;
   // For some of them and not for others: nobody can tell how their paths are spelled.
   [[nodiscard]] bool divides(std::span<const std::string> named) const noexcept;
+  [[nodiscard]] bool names(std::string_view host) const noexcept;
 };
 
 struct RuleList {

@@ -323,7 +323,7 @@ void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noe
   matches.enforced = false;
   const std::uint32_t domain = domain_number(asked.domain);
   const auto look_into = [&](std::span<const RuleNumber> candidates) {
-    look(candidates, asked, domain, phase, matches);
+    if (!candidates.empty()) look(candidates, asked, domain, phase, matches);
   };
   look_into(index_.everywhere());
   if (index_.uses(Asks::domain)) {
