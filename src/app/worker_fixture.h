@@ -109,7 +109,7 @@ class Client {
 class OneWorker {
  public:
   OneWorker(const std::string& file, const Clock& clock, net::ResolverOptions resolver = {})
-      : resolver_(std::move(resolver)) {
+      : resolver_(std::make_unique<net::Resolver>(std::move(resolver))) {
     frontend::declare_server_metrics(registry_);
     meters_.emplace(registry_, "gateway");
     config::Diagnostics diagnostics;
@@ -123,7 +123,7 @@ class OneWorker {
     const auto say = [this](std::string line) { said.push_back(std::move(line)); };
     worker_ = std::make_unique<ServerWorker>(
         ServerWorker::Parts{.loop = std::move(made),
-                            .resolver = resolver_,
+                            .resolver = *resolver_,
                             .room = *room_,
                             .meters = *meters_,
                             .who = {.say = say, .warn = say},
@@ -138,12 +138,17 @@ class OneWorker {
     if (!worker_->listen(std::move(open.of_worker[0][0]))) std::abort();
   }
 
+  OneWorker(const OneWorker&) = delete;
+  OneWorker& operator=(const OneWorker&) = delete;
+  // It answers on the loop of the worker, so it goes first.
+  ~OneWorker() { resolver_.reset(); }
+
   std::vector<std::string> said;   // to the operator
   net::EventLoop* loop = nullptr;  // of the worker, turned by the test
   net::Endpoint endpoint;          // of the gateway
 
  private:
-  net::Resolver resolver_;
+  std::unique_ptr<net::Resolver> resolver_;
   metrics::Registry registry_{2};
   std::optional<const frontend::RequestMeters> meters_;
   std::unique_ptr<EngineRoom> room_;

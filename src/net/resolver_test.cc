@@ -47,6 +47,8 @@ class Names {
     const std::lock_guard lock{mutex_};
     answer_ = std::move(answer);
   }
+  // Nobody is answered as long as this is held.
+  std::unique_lock<std::mutex> hold() { return std::unique_lock{mutex_}; }
   int asked() const {
     const std::lock_guard lock{mutex_};
     return asked_;
@@ -174,6 +176,7 @@ TEST_F(ResolverTest, RefusesMoreNamesThanItRemembers) {
 // The answer must not come to somebody who is gone.
 TEST_F(ResolverTest, DoesNotAnswerWhoIsGone) {
   names_.set({kOne});
+  std::unique_lock hold = names_.hold();
   auto gone = std::make_unique<Question>();
   ask(*gone);
   gone.reset();
@@ -182,6 +185,7 @@ TEST_F(ResolverTest, DoesNotAnswerWhoIsGone) {
   cancelled.lookup.cancel();
   Question there;
   ask(there);
+  hold.unlock();
   wait(there);
   loop_->turn(0s);
   EXPECT_FALSE(cancelled.answer);
