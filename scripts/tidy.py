@@ -83,7 +83,10 @@ def look_at(entry: dict, database: Path) -> str:
         text=True,
         check=False,
     )
-    return done.stdout if done.returncode else ""
+    if done.returncode == 0:
+        return ""
+    # Findings are on standard output. Who died without one says why on the other, or not at all.
+    return done.stdout or f"{entry['file']}: clang-tidy failed\n{done.stderr}"
 
 
 def main() -> None:
@@ -94,16 +97,16 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("files", nargs="*", help="only these")
     arguments = parser.parse_intermixed_args()
-    entries = commands(arguments.build)
     wanted = {os.path.realpath(file) for file in arguments.files}
+    entries = [
+        entry
+        for entry in commands(arguments.build)
+        if not wanted or os.path.realpath(entry["file"]) in wanted
+    ]
     stamps = Stamps(arguments.build)
     (stamps.folder / "compile_commands.json").write_text(json.dumps(entries), encoding="utf-8")
-    stale = []
-    for entry in entries:
-        stamp = stamps.of(entry)
-        is_wanted = not wanted or os.path.realpath(entry["file"]) in wanted
-        if is_wanted and not (stamp and stamp.exists()):
-            stale.append((entry, stamp))
+    stamped = [(entry, stamps.of(entry)) for entry in entries]
+    stale = [(entry, stamp) for entry, stamp in stamped if not (stamp and stamp.exists())]
     print(f"{len(entries) - len(stale)} of {len(entries)} files are clean already", file=sys.stderr)
     found = set()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
