@@ -190,8 +190,8 @@ class Upstream:
             wire = Wire(connection)
             self.wires.append(wire)
             thread = threading.Thread(target=self.talk, args=(wire, len(self.wires)), daemon=True)
+            self.threads.append(thread)  # before it can answer: who has an answer may look for it
             thread.start()
-            self.threads.append(thread)
 
     def talk(self, wire, number):
         try:
