@@ -93,6 +93,21 @@ class AgainstTheGateway(LoadTest):
         self.assertEqual((result["offered"], result["admitted"]), (400, 70))
         self.assertEqual(result["admitted_per_client"]["least"], 7)
 
+    # Stacks so large that there is no room for one.
+    def test_threads_that_find_no_room_are_named(self):
+        options = ("--rate", "10/s", "--duration", "1s", "--threads", "3", "--connections", "3")
+        done = subprocess.run(
+            ["prlimit", f"--stack={1 << 46}:", BINARY, "load", self.url(self.upstream()), *options],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if "ThreadSanitizer" in done.stderr:
+            self.skipTest("its runtime wants memory laid out in the usual way")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("the system has no room for 3 threads; use fewer --threads", done.stderr)
+
     def test_keys_of_a_file_are_the_clients(self):
         keys = self.file("keys.txt", "# three\nalpha\nbeta\n\ngamma\n")
         app = self.upstream()
