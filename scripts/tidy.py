@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HEADERS = f"^{re.escape(str(ROOT))}/(include|src|tests)/"
 # Of GCC alone: Clang takes it for a mistake.
-UNKNOWN_TO_CLANG = re.compile(r"\s\"?-mtune-ctrl=\S+")
+UNKNOWN_TO_CLANG = re.compile(r"\s\"?-m(tune-ctrl|memset-strategy)=\S+")
 OUTPUT = re.compile(r"\s-o (\S+)")
 
 

@@ -189,7 +189,7 @@ void write_log_time(TextWriter& writer, WallTime time) noexcept {
   const CivilTime civil = civil_time(time);
   writer.padded(civil.day, 2);
   writer.put('/');
-  writer.put(kMonths.substr(3 * (civil.month - 1), 3));
+  writer.put(kMonths.substr(std::size_t{3} * (civil.month - 1), 3));
   writer.put('/');
   writer.padded(civil.year, 4);
   writer.put(':');

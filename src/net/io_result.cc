@@ -26,7 +26,7 @@ std::string_view IoFailure::reason() const noexcept {
 }
 
 std::string IoFailure::text() const {
-  const std::string why{reason()};
+  std::string why{reason()};
   switch (kind) {
     case Kind::tls: return "TLS: " + why;
     case Kind::certificate: return "the peer's certificate is refused: " + why;

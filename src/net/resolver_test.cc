@@ -218,6 +218,9 @@ TEST(Resolver, EndsWhileALookupHangs) {
   struct Hanging {
     std::promise<void> began;
     std::promise<void> gone;
+    Hanging() = default;
+    Hanging(const Hanging&) = delete;
+    Hanging& operator=(const Hanging&) = delete;
     ~Hanging() { gone.set_value(); }
   };
   SystemClock clock;

@@ -230,7 +230,7 @@ class Crash : public ::testing::Test {
   Crash()
       : shared_(new(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
                            MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared{}) {}
-  ~Crash() override {
+  void TearDown() override {
     for (std::size_t i = 0; i < kWorkers; ++i) stop(i);
     ::alarm(0);
     ::munmap(shared_, sizeof(Shared));

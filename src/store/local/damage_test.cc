@@ -30,8 +30,8 @@ std::vector<std::span<std::byte>> unguarded(const Mapping& mapping) {
 
 class Damage : public ::testing::Test {
  protected:
-  Damage() { ::alarm(280); }  // a loop without end ends the test
-  ~Damage() override { ::alarm(0); }
+  void SetUp() override { ::alarm(280); }  // a loop without end ends the test
+  void TearDown() override { ::alarm(0); }
 
   // A bit of a byte that is in use; of the others there are so many that nobody would see it.
   void flip(std::span<std::byte> bytes) {

@@ -273,7 +273,7 @@ Parsed<void> Mapping::map_memory(std::size_t bytes, Pages pages) {
   auto* const start = static_cast<std::byte*>(whole);
   const auto address = reinterpret_cast<std::uintptr_t>(start);
   std::byte* const aligned = start + (rounded_up(address, kHugePage) - address);
-  const std::size_t before = static_cast<std::size_t>(aligned - start);
+  const auto before = static_cast<std::size_t>(aligned - start);
   if (before > 0) ::munmap(start, before);
   if (before < kHugePage) ::munmap(aligned + bytes, kHugePage - before);
   memory_ = {aligned, bytes};

@@ -270,7 +270,7 @@ int refused_for_room(const std::string& file) {
   const auto store = try_open(file);
   if (store) return 1;
   const std::string text = store.error().text();
-  const auto says = [&text](std::string_view word) { return text.find(word) != text.npos; };
+  const auto says = [&text](std::string_view word) { return text.find(word) != std::string::npos; };
   return says(file) && says("cannot be given its 4194304 bytes") && says("make room on the device")
              ? 0
              : 2;

@@ -24,7 +24,6 @@ using testing::between;
 using testing::check_property;
 using testing::compiled;
 using testing::scale_of;
-using testing::Subject;
 
 std::unique_ptr<LocalStore> open_store(std::size_t memory = 2 * Mapping::kMemoryMin) {
   auto store = LocalStore::open({.mapping = {.memory = memory}}, at(0));

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 // Answers whole heads with what it was told, in turn; an empty text hangs up.
 class ScriptedServer {
  public:
-  explicit ScriptedServer(EventLoop& loop, Endpoint endpoint = testing::free_port())
+  explicit ScriptedServer(EventLoop& loop, const Endpoint& endpoint = testing::free_port())
       : loop_(loop),
         listener_(listen_on(endpoint).value()),
         acceptor_(Callback<Accepted>::to<&ScriptedServer::accept>(*this)) {
