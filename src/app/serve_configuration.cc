@@ -46,8 +46,7 @@ class ServeReader {
   // Paths of hosts that ignore case come in lower case.
   [[nodiscard]] rules::PathTemplate path_of(const Node& path,
                                             std::span<const std::string> hosts) const {
-    const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
-    if (std::ranges::any_of(path.text, is_capital) && context_.ignore_case.divides(hosts)) {
+    if (context_.ignore_case.makes_unclear(path.text, hosts)) {
       diagnostics_.error(
           path, fmt::format("the path {} has capitals, and some hosts ignore case", path.text),
           "write it in lower case, or name hosts that all do, or all do not");

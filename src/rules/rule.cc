@@ -14,6 +14,12 @@ bool IgnoreCase::holds_for_all(std::span<const std::string> named) const noexcep
   return std::ranges::all_of(named, [this](const std::string& host) { return holds_for(host); });
 }
 
+bool IgnoreCase::makes_unclear(std::string_view path,
+                               std::span<const std::string> named) const noexcept {
+  const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+  return std::ranges::any_of(path, is_capital) && divides(named);
+}
+
 bool IgnoreCase::divides(std::span<const std::string> named) const noexcept {
   if (everywhere || hosts.empty() || holds_for_all(named)) return false;
   return named.empty() || std::ranges::any_of(named, [this](const std::string& host) {

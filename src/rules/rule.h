@@ -200,9 +200,14 @@ struct IgnoreCase {
   }
   // For each that a rule or a route names; if it names none, for every one there is.
   [[nodiscard]] bool holds_for_all(std::span<const std::string> named) const noexcept;
-  // For some of them and not for others: nobody can tell how their paths are spelled.
-  [[nodiscard]] bool divides(std::span<const std::string> named) const noexcept;
+  // It has capitals, and the named hosts differ in whether they heed them: it would match on some
+  // and never on others.
+  [[nodiscard]] bool makes_unclear(std::string_view path,
+                                   std::span<const std::string> named) const noexcept;
+
+ private:
   [[nodiscard]] bool names(std::string_view host) const noexcept;
+  [[nodiscard]] bool divides(std::span<const std::string> named) const noexcept;
 };
 
 struct RuleList {

@@ -256,11 +256,9 @@ void check_rules_together(const std::vector<WrittenRule>& rules, const ParseCont
 
 void check_case(const std::vector<WrittenRule>& rules, const IgnoreCase& ignore,
                 const ParseContext& context) {
-  const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
   for (const auto& [rule, node] : rules) {
-    if (!ignore.divides(rule->match.hosts)) continue;
     for (const std::string& path : rule->match.paths) {
-      if (std::ranges::none_of(path, is_capital)) continue;
+      if (!ignore.makes_unclear(path, rule->match.hosts)) continue;
       const Node* const match = node->find("match");
       context.diagnostics.error(
           match != nullptr ? *match : *node,

@@ -173,9 +173,8 @@ AdminConnection::Step AdminConnection::answer(const Reply& reply, bool with_body
   if (!reply.allow.empty()) head.header("allow", reply.allow);
   if (reply.status == 401) head.header("www-authenticate", "Bearer");
   write_security_headers(head);
-  const bool is_old = head_end_ > 0 && parser_.head().minor_version == 0;
-  if (!keep_alive_) head.header("connection", "close");
-  if (keep_alive_ && is_old) head.header("connection", "keep-alive");
+  net::write_persistence(
+      head, net::persistence_for(keep_alive_, head_end_ > 0 ? parser_.head().minor_version : 1));
   const Result<std::string_view> written = head.finish();
   if (!written) return Step::gone;
   out_ = *written;

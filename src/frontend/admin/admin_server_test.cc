@@ -150,7 +150,7 @@ TEST_F(AdminServerTest, ClosesAfterWhatIsNoRequest) {
     ASSERT_TRUE(until([&] { return client->is_over(); })) << wrong.bytes;
     EXPECT_TRUE(client->received.starts_with("HTTP/1.1 " + std::string{wrong.status}))
         << wrong.bytes.substr(0, 60) << client->received;
-    EXPECT_NE(client->received.find("connection: close"), std::string::npos);
+    EXPECT_NE(client->received.find("Connection: close"), std::string::npos);
     EXPECT_NE(client->received.find("application/problem+json"), std::string::npos);
     EXPECT_EQ(client->received.find("short"), std::string::npos);
   }

@@ -75,9 +75,9 @@ Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
   if (exchange.request_id_bytes > 0) {
     writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
   }
-  const bool is_old = in_.floor > 0 && head().minor_version == 0;
-  if (!keep_alive_) writer.header("connection", "close");
-  if (keep_alive_ && is_old) writer.header("connection", "keep-alive");
+  // What came may have been no request; then nothing stays.
+  net::write_persistence(
+      writer, net::persistence_for(keep_alive_, in_.floor > 0 ? head().minor_version : 1));
   const Result<std::string_view> head = writer.finish();
   if (!head) return cut();
   answer_ = *head;

@@ -304,11 +304,8 @@ Connection::Step Connection::begin_answer() {
       .status = response.status, .now = asked.now, .client = {}, .is_cors = asked.is_cors};
   const frontend::FamilySet families =
       rates.merge(exchange.op, response.headers, context, passed.restated);
-  using Persistence = net::Forwarding::Persistence;
   net::write_response(writer, passed, framing,
-                      {.persistence = !keep_alive_                ? Persistence::close
-                                      : head().minor_version == 0 ? Persistence::keep_alive
-                                                                  : Persistence::unstated});
+                      {.persistence = net::persistence_for(keep_alive_, head().minor_version)});
   rates.write(writer, exchange.op, context, families);
   writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
   writer.header("via", via(response));

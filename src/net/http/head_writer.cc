@@ -149,6 +149,10 @@ Result<std::string_view> HeadWriter::finish() noexcept {
   return std::string_view{buffer_.data(), size_};
 }
 
+void write_persistence(HeadWriter& writer, Forwarding::Persistence persistence) noexcept {
+  write_connection(writer, persistence, false, false);
+}
+
 void write_request(HeadWriter& writer, const RequestHead& head, const Forwarding& how) noexcept {
   const bool upgrades = how.upgrade && !head.upgrade.empty();
   writer.request_line(head.method, head.path_and_query);

@@ -55,6 +55,16 @@ struct Forwarding {
   bool expect_continue = false;  // pass it on; else whoever calls has answered it already
 };
 
+// What a client of HTTP/1.x has to be told, so that it knows whether its connection stays.
+[[nodiscard]] constexpr Forwarding::Persistence persistence_for(bool keep_alive,
+                                                                unsigned minor_version) noexcept {
+  if (!keep_alive) return Forwarding::Persistence::close;
+  return minor_version == 0 ? Forwarding::Persistence::keep_alive
+                            : Forwarding::Persistence::unstated;
+}
+// The same, on answers of one's own.
+void write_persistence(HeadWriter& writer, Forwarding::Persistence persistence) noexcept;
+
 // All of the head but the empty line, so that the caller can add headers: the line, Host, what is
 // not for this connection alone, and how long the body is. Absolute targets become plain ones.
 // Where the head has no host, as in HTTP/1.0, the caller has to add one: a server wants it.
