@@ -63,12 +63,13 @@ IpAddress IpAddress::masked(unsigned first_bits) const noexcept {
     const std::uint64_t high = of_word >= 64 ? ~std::uint64_t{0} : ~(~std::uint64_t{0} >> of_word);
     return std::endian::native == std::endian::little ? __builtin_bswap64(high) : high;
   };
-  std::array<std::uint64_t, 2> words;
-  std::memcpy(words.data(), bytes.data(), sizeof words);
-  words[0] &= mask(first_bits);
-  words[1] &= mask(first_bits > 64 ? first_bits - 64 : 0);
   IpAddress result;
-  std::memcpy(result.bytes.data(), words.data(), sizeof words);
+  for (unsigned byte = 0; byte < bytes.size(); byte += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + byte, sizeof word);
+    word &= mask(first_bits > 8 * byte ? first_bits - 8 * byte : 0);
+    std::memcpy(result.bytes.data() + byte, &word, sizeof word);
+  }
   result.is_v4 = is_v4;
   return result;
 }

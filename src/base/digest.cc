@@ -13,7 +13,7 @@ namespace {
 // Fewer are faster one after the other than in lanes.
 constexpr std::size_t kFewestForLanes = 4;
 
-Digest squeeze_both(sip::State state) noexcept {
+[[gnu::always_inline]] inline Digest squeeze_both(sip::State state) noexcept {
   const std::uint64_t low = sip::squeeze_low(state);
   state.v1 ^= 0xdd;
   return {.low = low, .high = sip::squeeze(state)};
@@ -43,10 +43,10 @@ void SipHash13::append(std::string_view bytes) noexcept {
     std::copy_n(bytes.begin(), taken, tail_.begin() + static_cast<std::ptrdiff_t>(held));
     bytes.remove_prefix(taken);
     if (held + taken < tail_.size()) return;
-    sip::absorb(state_, sip::load_word(tail_.data()));
+    sip::absorb(state_, load_word(tail_.data()));
   }
   for (; bytes.size() >= sizeof(std::uint64_t); bytes.remove_prefix(sizeof(std::uint64_t))) {
-    sip::absorb(state_, sip::load_word(bytes.data()));
+    sip::absorb(state_, load_word(bytes.data()));
   }
   std::copy(bytes.begin(), bytes.end(), tail_.begin());
 }
@@ -55,7 +55,7 @@ Digest SipHash13::finish() const noexcept {
   sip::State state = state_;
   std::array<char, 8> last{};
   std::copy_n(tail_.begin(), length_ % tail_.size(), last.begin());
-  sip::absorb(state, sip::load_word(last.data()) | std::uint64_t{length_ & 0xff} << 56U);
+  sip::absorb(state, load_word(last.data()) | std::uint64_t{length_ & 0xff} << 56U);
   return squeeze_both(state);
 }
 

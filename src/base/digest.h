@@ -9,6 +9,7 @@
 // Parts begin at words, with zeros between, so that nothing has to be shifted on the way.
 #pragma once
 
+#include "base/byte_words.h"
 #include "base/sip_rounds.h"
 
 #include <array>
@@ -118,16 +119,16 @@ class KeyHasher {
   std::size_t left = value.size();
   sip::State state = start_.state;
   for (; left >= 2 * kWord; left -= 2 * kWord, bytes += 2 * kWord) {
-    sip::absorb(state, sip::load_word(bytes));
-    sip::absorb(state, sip::load_word(bytes + kWord));
+    sip::absorb(state, load_word(bytes));
+    sip::absorb(state, load_word(bytes + kWord));
   }
   if (left >= kWord) {
-    sip::absorb(state, sip::load_word(bytes));
+    sip::absorb(state, load_word(bytes));
     left -= kWord;
     bytes += kWord;
   }
   std::uint64_t last = start_.length + (std::uint64_t{value.size()} << 56U);
-  if (left > 0) last |= sip::load_short(bytes, left);
+  if (left > 0) last |= load_short(bytes, left);
   sip::absorb(state, last);
   return state;
 }

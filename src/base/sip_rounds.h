@@ -3,9 +3,7 @@
 #pragma once
 
 #include <bit>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 namespace sluice::sip {
 
@@ -13,39 +11,6 @@ namespace sluice::sip {
 struct State {
   std::uint64_t v0, v1, v2, v3;
 };
-
-// SipHash reads words as little-endian.
-[[gnu::always_inline]] inline std::uint64_t load_half(const char* bytes) noexcept {
-  std::uint32_t half = 0;
-  std::memcpy(&half, bytes, sizeof half);
-  if constexpr (std::endian::native == std::endian::big) half = __builtin_bswap32(half);
-  return half;
-}
-[[gnu::always_inline]] inline std::uint64_t load_word(const char* bytes) noexcept {
-  std::uint64_t word = 0;
-  std::memcpy(&word, bytes, sizeof word);
-  if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
-  return word;
-}
-
-// The same of at most seven bytes, the rest zero.
-[[gnu::always_inline]] inline std::uint64_t load_short(const char* bytes,
-                                                       std::size_t size) noexcept {
-  const auto byte = [bytes](std::size_t at) {
-    return std::uint64_t{static_cast<unsigned char>(bytes[at])} << (8 * at);
-  };
-  if (size == 0) return 0;
-  if (size < 4) return byte(0) | byte(size / 2) | byte(size - 1);
-  return load_half(bytes) | load_half(bytes + size - 4) << (8 * (size - 4));
-}
-
-// What is left of a text after its whole words.
-[[gnu::always_inline]] inline std::uint64_t load_rest(const char* bytes,
-                                                      std::size_t size) noexcept {
-  if (size < sizeof(std::uint64_t)) return load_short(bytes, size);
-  // The upper bytes of the last eight. In two steps, as a shift by all 64 bits is undefined.
-  return load_word(bytes + size - sizeof(std::uint64_t)) >> 1U >> (~(8 * size) & 63U);
-}
 
 [[gnu::always_inline]] inline void round(State& s) noexcept {
   s.v0 += s.v1;

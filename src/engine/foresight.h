@@ -29,9 +29,8 @@ class Foresight {
   // Its client is known, the rules that concern it are not.
   void guess(const rules::Asked& asked, store::Store& store) noexcept {
     if (trust_ < kTrusted) return;
-    static const rules::Matched kNowhere{};
     ValueScratch scratch;
-    const std::string_view value = value_of(plan_->rule->per[0], asked, kNowhere, nullptr, scratch);
+    const std::string_view value = value_of(plan_->rule->per[0], asked, nullptr, scratch);
     if (value.empty()) return;
     key_ = {.low = plan_->hasher->low(value)};
     is_made_ = true;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 namespace sluice::engine {
 namespace {
@@ -14,9 +15,11 @@ using rules::Per;
 std::string_view address_bytes(const IpAddress& address, unsigned v4_bits, unsigned v6_bits,
                                ValueScratch& scratch) noexcept {
   const IpAddress masked = address.masked(address.is_v4 ? v4_bits : v6_bits);
-  const std::size_t size = masked.bits() / 8;
-  std::copy_n(masked.bytes.begin(), size, scratch.begin());
-  return {scratch.data(), size};
+  // All of it, and by the words that it was made of: a wider load would wait for them.
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  std::memcpy(scratch.data(), masked.bytes.data(), kWord);
+  std::memcpy(scratch.data() + kWord, masked.bytes.data() + kWord, kWord);
+  return {scratch.data(), masked.bits() / 8};
 }
 
 std::string_view descriptor_value(const RequestView& request, std::string_view key) noexcept {
@@ -28,7 +31,7 @@ std::string_view descriptor_value(const RequestView& request, std::string_view k
 
 }  // namespace
 
-std::string_view value_of(const Per& per, const rules::Asked& asked, const rules::Matched& matched,
+std::string_view value_of(const Per& per, const rules::Asked& asked,
                           const rules::PathTemplate* path, ValueScratch& scratch) noexcept {
   const identity::Identity& client = asked.client;
   switch (per.kind) {
@@ -44,10 +47,8 @@ std::string_view value_of(const Per& per, const rules::Asked& asked, const rules
     }
     case Per::Kind::method: return asked.request.method;
     case Per::Kind::route: return path != nullptr ? path->text() : std::string_view{};
-    case Per::Kind::path: {
-      const int number = path != nullptr ? path->parameter(per.name) : -1;
-      return number < 0 ? std::string_view{} : matched.parameters[static_cast<std::size_t>(number)];
-    }
+    case Per::Kind::path:
+      return path != nullptr ? path->value_in(asked.path, per.name) : std::string_view{};
     case Per::Kind::header: return asked.request.header(per.name).value_or(std::string_view{});
     case Per::Kind::query:
       return identity::find_query_field(asked.query, per.name, scratch)
@@ -59,19 +60,18 @@ std::string_view value_of(const Per& per, const rules::Asked& asked, const rules
   return {};
 }
 
-Key key_of(const Plan& plan, const rules::Asked& asked, const rules::Matched& matched,
-           const rules::PathTemplate* path) noexcept {
+Key key_of(const Plan& plan, const rules::Asked& asked, const rules::PathTemplate* path) noexcept {
   using rules::Missing;
   const rules::Rule& rule = *plan.rule;
   ValueScratch scratch;
   if (plan.hasher) {
-    const std::string_view value = value_of(rule.per[0], asked, matched, path, scratch);
+    const std::string_view value = value_of(rule.per[0], asked, path, scratch);
     if (!value.empty()) [[likely]]
       return {.digest = {.low = plan.hasher->low(value)}};
   }
   KeyDigest digest = plan.prefix;
   for (const Per& per : rule.per) {
-    const std::string_view value = value_of(per, asked, matched, path, scratch);
+    const std::string_view value = value_of(per, asked, path, scratch);
     if (!value.empty()) {
       digest.add(static_cast<std::uint8_t>(per.kind), value);
       continue;
@@ -89,9 +89,8 @@ Key key_of(const Plan& plan, const rules::Asked& asked, const rules::Matched& ma
   return {.digest = digest.finish()};
 }
 
-store::Cost cost_of(const rules::CostRule& cost, const rules::Asked& asked) noexcept {
+store::Cost stated_cost(const rules::CostRule& cost, const rules::Asked& asked) noexcept {
   using Kind = rules::CostRule::Kind;
-  if (cost.kind == Kind::constant) return cost.constant;
   if (cost.kind == Kind::method) {
     const auto found =
         std::ranges::find(cost.by_method, asked.request.method,

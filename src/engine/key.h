@@ -21,18 +21,22 @@ struct Key {
 };
 
 // The values that `per` names, and what stands for those that are missing. No allocation.
-[[nodiscard]] Key key_of(const Plan& plan, const rules::Asked& asked, const rules::Matched& matched,
+// `path` is the template that matched, or null.
+[[nodiscard]] Key key_of(const Plan& plan, const rules::Asked& asked,
                          const rules::PathTemplate* path) noexcept;
 
-// One value as it goes into the key; empty: missing. Some are written to the scratch. `path` is the
-// template that matched, or null.
+// One value as it goes into the key; empty: missing. Some are written to the scratch.
 using ValueScratch = std::array<char, 1024>;
 [[nodiscard]] std::string_view value_of(const rules::Per& per, const rules::Asked& asked,
-                                        const rules::Matched& matched,
                                         const rules::PathTemplate* path,
                                         ValueScratch& scratch) noexcept;
 
 // How much a request costs under a rule.
-[[nodiscard]] store::Cost cost_of(const rules::CostRule& cost, const rules::Asked& asked) noexcept;
+[[nodiscard]] store::Cost stated_cost(const rules::CostRule& cost,
+                                      const rules::Asked& asked) noexcept;
+[[nodiscard]] inline store::Cost cost_of(const rules::CostRule& cost,
+                                         const rules::Asked& asked) noexcept {
+  return cost.kind == rules::CostRule::Kind::constant ? cost.constant : stated_cost(cost, asked);
+}
 
 }  // namespace sluice::engine

@@ -83,6 +83,7 @@ Parsed<void> Snapshot::plan_all(Now now) {
   for (const rules::Rule& rule : rules_->rules()) {
     Parsed<Plan> plan = planned(rule, now);
     if (!plan) return tl::unexpected(std::move(plan.error()));
+    has_blocks_ |= plan->block.has_value();
     plans_.push_back(*std::move(plan));
   }
   return {};

@@ -91,6 +91,7 @@ class Snapshot {
     return rules_;
   }
   [[nodiscard]] const Plan& plan(rules::RuleNumber rule) const noexcept { return plans_[rule]; }
+  [[nodiscard]] bool has_blocks() const noexcept { return has_blocks_; }  // any rule may block
   [[nodiscard]] std::span<const Override> overrides() const noexcept { return overrides_; }
 
   // The override that concerns somebody under a rule; null: none does.
@@ -121,6 +122,7 @@ class Snapshot {
   store::Store& store_;
   std::shared_ptr<const rules::RuleSet> rules_;
   std::vector<Plan> plans_;
+  bool has_blocks_ = false;
   std::uint32_t limits_ = 0;  // planned ones
   std::vector<store::LimitNumber> used_;
 

@@ -1,5 +1,7 @@
 #include "engine/worker.h"
 
+#include "base/byte_words.h"
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -111,7 +113,7 @@ void Worker::decide_batch(std::span<Op* const> ops, std::span<const RequestView>
 }
 
 Worker::Prepared Worker::prepare(Op& op, const RequestView& request, Now now) noexcept {
-  identity::Identifier::begin(identifier_->address_of(request), client_);
+  identifier_->begin(request, client_);
   return prepare(op, request, client_, now,
                  [&](identity::Identity& who) { identifier_->prove(request, now, scratch_, who); });
 }
@@ -131,11 +133,12 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
   if (rules.ignore_case().holds_for(*host)) [[unlikely]] {
     target = identity::normalise_target(request.target, {.ignore_case = true}, path_);
   }
-  route_ = target.route();
+  const std::string_view route = target.route();
+  route_ = route;
   const rules::Asked asked{.request = request,
                            .domain = request.domain,
                            .host = *host,
-                           .path = route_,
+                           .path = route,
                            .query = target.query,
                            .client = client};
 
@@ -183,7 +186,7 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
 }
 
 std::optional<std::string_view> Worker::normal_host(std::string_view host) noexcept {
-  if (host == std::string_view{host_asked_.data(), host_asked_bytes_}) return host_normal_;
+  if (same_bytes(host, {host_asked_.data(), host_asked_bytes_})) return host_normal_;
   if (host.size() > host_asked_.size()) return std::nullopt;
   host_asked_bytes_ = host.copy(host_asked_.data(), host.size());
   host_normal_ = identity::normalise_host({host_asked_.data(), host_asked_bytes_}, host_);
@@ -225,13 +228,13 @@ void Worker::end(Op& op) noexcept {
 }
 
 Worker::Prepared Worker::finish(Op& op, Action action, Reason reason, std::uint16_t status,
-                                const rules::Rule* rule) noexcept {
+                                const rules::Rule* rule, const Decision& decision) noexcept {
   op.stage_ = Op::Stage::decided;
   op.action = action;
   op.reason = reason;
   op.status = status;
   op.rule = rule;
-  op.decision = {};
+  op.decision = decision;
   if (reason == Reason::too_many_rules) ++counters_.too_many_rules;
   if (reason == Reason::bad_target) ++counters_.bad_targets;
   ++(action == Action::pass ? counters_.passed : counters_.rejected);

@@ -142,7 +142,7 @@ class Worker {
   void begin(Op& op, Now now) noexcept;
   void end(Op& op) noexcept;
   Prepared finish(Op& op, Action action, Reason reason, std::uint16_t status,
-                  const rules::Rule* rule = nullptr) noexcept;
+                  const rules::Rule* rule = nullptr, const Decision& decision = {}) noexcept;
   [[nodiscard]] bool is_listed(Op& op, const Lists::Answer& answer) noexcept;
 
   // worker_checks.cc
@@ -158,6 +158,7 @@ class Worker {
   // worker_answers.cc
   static void later(store::Call& call) noexcept;
   void conclude(Op& op, store::Store& by, Now now) noexcept;
+  void admit(Op& op, std::size_t binding, const Decision& decision, Now now) noexcept;
   void record(Op& op, store::Store& by, bool keep_charges) noexcept;
   [[nodiscard]] bool may_wait(Op& op, Now now) noexcept;
   void ask_shadows(Op& op, Now now) noexcept;

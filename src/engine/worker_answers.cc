@@ -37,14 +37,15 @@ void Worker::conclude(Op& op, store::Store& by, Now now) noexcept {
     finish(op, Action::pass, Reason::allowed, kOk);
     return;
   }
-  const std::size_t binding = op.call_.count == 1 ? 0 : store::binding(op.call_.answered());
-  const Decision decision = op.call_.count == 1 ? op.call_.answers[0].decision
-                                                : store::binding_decision(op.call_.answered());
+  if (op.call_.count == 1) return admit(op, 0, op.call_.answers[0].decision, now);
+  const std::span<const store::Answer> answers = op.call_.answered();
+  admit(op, store::binding(answers), store::binding_decision(answers), now);
+}
+
+void Worker::admit(Op& op, std::size_t binding, const Decision& decision, Now now) noexcept {
   if (decision.delay > Nanos{0} && !may_wait(op, now)) return;
-  ask_shadows(op, now);
-  finish(op, Action::pass, Reason::allowed, kOk);
-  op.rule = op.asked_[binding].plan->rule;
-  op.decision = decision;
+  if (op.shadow_count_ > 0) ask_shadows(op, now);
+  finish(op, Action::pass, Reason::allowed, kOk, op.asked_[binding].plan->rule, decision);
 }
 
 // What the limits said, for headers and for people; and what they charged, to be settled.
@@ -77,8 +78,7 @@ void Worker::refuse(Op& op, Now now) noexcept {
   const Rule& rule = *op.asked_[binding].plan->rule;
   const Decision& decision = op.call_.answers[binding].decision;
   const Reason reason = decision.verdict == Verdict::never ? Reason::never : Reason::limited;
-  finish(op, refusal_by(rule), reason, rule.over.status, &rule);
-  op.decision = decision;
+  finish(op, refusal_by(rule), reason, rule.over.status, &rule, decision);
   punish(op, now);
 }
 
@@ -104,8 +104,7 @@ bool Worker::may_wait(Op& op, Now now) noexcept {
   decision.verdict = Verdict::refused;
   decision.retry_after = decision.delay;
   decision.delay = Nanos{0};
-  finish(op, Action::reject, Reason::queue_full, plan.rule->over.status, plan.rule);
-  op.decision = decision;
+  finish(op, Action::reject, Reason::queue_full, plan.rule->over.status, plan.rule, decision);
   return false;
 }
 
@@ -124,6 +123,7 @@ const Decision& Worker::ask_alone(const PlannedLimit& limit, std::uint64_t key, 
 }
 
 bool Worker::blocked(Op& op, Now now) noexcept {
+  if (!op.pin_->snapshot->has_blocks()) return false;
   const Plan* previous = nullptr;
   for (std::size_t i = 0; i < op.call_.count; ++i) {
     const Op::Asked& asked = op.asked_[i];
@@ -132,12 +132,12 @@ bool Worker::blocked(Op& op, Now now) noexcept {
     const Decision& count = ask_alone(asked.plan->block->block, asked.key, 0, now);
     if (count.remaining > 0) continue;
     const Rule& rule = *asked.plan->rule;
-    finish(op, refusal_by(rule), Reason::blocked, rule.over.status, &rule);
-    op.decision = {.verdict = Verdict::refused,
-                   .limit = count.limit,
-                   .remaining = 0,
-                   .reset_after = count.reset_after,
-                   .retry_after = count.reset_after};
+    finish(op, refusal_by(rule), Reason::blocked, rule.over.status, &rule,
+           {.verdict = Verdict::refused,
+            .limit = count.limit,
+            .remaining = 0,
+            .reset_after = count.reset_after,
+            .retry_after = count.reset_after});
     return true;
   }
   return false;

@@ -83,7 +83,7 @@ Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
   const bool shadow = is_shadow(rule);
   const Digest* const guessed = foresight_.key_for(plan);
   const Key key = guessed != nullptr ? Key{.digest = *guessed}
-                                     : key_of(plan, asked, matched, snapshot.rules().path(matched));
+                                     : key_of(plan, asked, snapshot.rules().path(matched));
   if (key.fate == Key::Fate::skipped) return Resolved::ready;
   if (key.fate == Key::Fate::refused) return shadow ? Resolved::ready : Resolved::missing;
 
@@ -97,7 +97,10 @@ Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
     std::size_t& count = shadow ? op.shadow_count_ : op.call_.count;
     if (count == Op::kMost) return Resolved::too_many;
     const bool in_flight = limit.written->limit.algorithm == Algorithm::concurrency;
-    const InForce holds = in_force(plan, limit, asked, op.asked_at_);
+    const bool is_as_written = !limit.written->from && snapshot.overrides().empty();
+    const InForce holds =
+        is_as_written ? InForce{.number = limit.number, .amount = limit.written->limit.amount}
+                      : in_force(plan, limit, asked, op.asked_at_);
     (shadow ? op.shadows_ : op.asked_)[count] = {.plan = &plan,
                                                  .limit = &limit,
                                                  .amount = holds.amount,
@@ -117,16 +120,12 @@ Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
   return Resolved::ready;
 }
 
+// Where the request brings an amount along, or an override changes it.
 Worker::InForce Worker::in_force(const Plan& plan, const PlannedLimit& limit,
                                  const rules::Asked& asked, Now now) noexcept {
   const Snapshot& snapshot = *pin_->snapshot;
   const InForce written{.number = limit.number, .amount = limit.written->limit.amount};
-  const bool has_overrides = !snapshot.overrides().empty();
-  if (!limit.written->from && !has_overrides) [[likely]]
-    return written;
-
-  const Override* const changed =
-      has_overrides ? snapshot.override_for(*plan.rule, asked.client, now.wall()) : nullptr;
+  const Override* const changed = snapshot.override_for(*plan.rule, asked.client, now.wall());
   if (!limit.written->from) {
     if (changed == nullptr) return written;
     return {.number = snapshot.number(limit, *changed),
@@ -152,10 +151,10 @@ Op::Label Worker::label_of(Op& op, const Plan& plan, const rules::Asked& asked,
   ValueScratch scratch;
   for (const rules::Per& per : plan.rule->per) {
     rules::Per::Kind kind = per.kind;
-    std::string_view value = value_of(per, asked, matched, path, scratch);
+    std::string_view value = value_of(per, asked, path, scratch);
     if (value.empty()) {
       kind = rules::Per::Kind::ip;
-      value = value_of({.kind = kind, .name = {}}, asked, matched, path, scratch);
+      value = value_of({.kind = kind, .name = {}}, asked, path, scratch);
     }
     value = value.substr(0, kShown);
     if (op.label_bytes_ + kHeader + value.size() > op.labels_.size()) break;

@@ -200,14 +200,14 @@ std::string new_api_key() {
   return key;
 }
 
-std::optional<std::string_view> presented_api_key(const RequestView& request,
-                                                  std::span<const ApiKeySource> sources,
-                                                  std::span<char> scratch) noexcept {
+std::string_view presented_api_key(const RequestView& request,
+                                   std::span<const ApiKeySource> sources,
+                                   std::span<char> scratch) noexcept {
   for (const ApiKeySource& source : sources) {
     const std::optional<std::string_view> key = presented_at(request, source, scratch);
-    if (key && !key->empty()) return key;
+    if (key && !key->empty()) return *key;
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace sluice::identity

@@ -106,9 +106,9 @@ struct ApiKeySource {
 };
 
 // The key that was presented in the first of these places that holds one. Basic: the user name of
-// Authorization: Basic. Nothing also for the empty text. Points into the request or the scratch.
-[[nodiscard]] std::optional<std::string_view> presented_api_key(
-    const RequestView& request, std::span<const ApiKeySource> sources,
-    std::span<char> scratch) noexcept;
+// Authorization: Basic. Empty: none. Points into the request or the scratch.
+[[nodiscard]] std::string_view presented_api_key(const RequestView& request,
+                                                 std::span<const ApiKeySource> sources,
+                                                 std::span<char> scratch) noexcept;
 
 }  // namespace sluice::identity

@@ -20,8 +20,8 @@ ApiKeyRecord record(std::string name, std::string hash) {
 
 std::string presented(const RequestView& request, std::vector<ApiKeySource> sources) {
   std::array<char, 600> scratch{};
-  const auto key = presented_api_key(request, sources, scratch);
-  return key ? std::string{*key} : "nothing";
+  const std::string_view key = presented_api_key(request, sources, scratch);
+  return key.empty() ? "nothing" : std::string{key};
 }
 
 TEST(Sha256, AgreesWithPublishedVectors) {

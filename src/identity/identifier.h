@@ -47,14 +47,6 @@ struct IdentifierConfig {
   bool certificates = true;  // the subject of a verified one is the user
 };
 
-// What is known before anything is verified.
-struct Origin {
-  IpAddress address;
-  std::string_view country;
-  std::uint32_t asn = 0;
-  bool through_trusted = false;  // a proxy that is trusted passed the request on
-};
-
 struct IdentifierScratchLimits {
   TokenCacheLimits tokens;
   FailureLimits failures;
@@ -82,23 +74,13 @@ class Identifier {
  public:
   [[nodiscard]] static Parsed<std::shared_ptr<const Identifier>> create(IdentifierConfig config);
 
-  [[nodiscard]] Origin address_of(const RequestView& request) const noexcept;
-
   // Worth one warning: see ClientAddressFinder.
   [[nodiscard]] bool ignores_forwarding(const RequestView& request) const noexcept {
     return finder_.ignores_forwarding(request);
   }
 
-  // What can be known without a proof. Member by member: to copy a whole identity takes longer.
-  static void begin(const Origin& origin, Identity& identity) noexcept {
-    identity.address = origin.address;
-    identity.user = identity.api_key = identity.tenant = identity.tier = identity.why = {};
-    identity.country = origin.country;
-    identity.asn = origin.asn;
-    identity.through_trusted = origin.through_trusted;
-    identity.proof = Proof::none;
-    identity.claims = identity.attributes = nullptr;
-  }
+  // What can be known without a proof: the address, and where it is. All else is empty.
+  void begin(const RequestView& request, Identity& identity) const noexcept;
   // Adds what the request proves. Views are good until the scratch is used again.
   void prove(const RequestView& request, Now now, IdentifierScratch& scratch,
              Identity& identity) const noexcept;
@@ -106,7 +88,7 @@ class Identifier {
   [[nodiscard]] Identity identify(const RequestView& request, Now now,
                                   IdentifierScratch& scratch) const noexcept {
     Identity identity;
-    begin(address_of(request), identity);
+    begin(request, identity);
     prove(request, now, scratch, identity);
     return identity;
   }

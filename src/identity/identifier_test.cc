@@ -95,12 +95,18 @@ class IdentifierTest : public ::testing::Test {
 };
 
 TEST_F(IdentifierTest, KnowsTheOriginBeforeAnythingIsVerified) {
-  const Origin origin = identifier_->address_of(
-      Request{}.peer("10.0.0.1").header("X-Forwarded-For", "192.0.2.7").bearer("junk").view());
-  EXPECT_EQ(origin.address, IpAddress::parse("192.0.2.7"));
-  EXPECT_EQ(origin.country, "DE");
-  EXPECT_EQ(origin.asn, 64500U);
-  EXPECT_TRUE(origin.through_trusted);
+  Identity somebody = identify(Request{}.peer("192.0.2.9").key("key-1"));
+  identifier_->begin(
+      Request{}.peer("10.0.0.1").header("X-Forwarded-For", "192.0.2.7").bearer("junk").view(),
+      somebody);
+  EXPECT_EQ(somebody.address, IpAddress::parse("192.0.2.7"));
+  EXPECT_EQ(somebody.country, "DE");
+  EXPECT_EQ(somebody.asn, 64500U);
+  EXPECT_TRUE(somebody.through_trusted);
+  EXPECT_EQ(somebody.proof, Proof::none);
+  EXPECT_EQ(somebody.user, "");
+  EXPECT_EQ(somebody.api_key, "");
+  EXPECT_EQ(somebody.attributes, nullptr);
   EXPECT_TRUE(identifier_->ignores_forwarding(
       Request{}.peer("192.0.2.9").header("X-Forwarded-For", "192.0.2.7").view()));
 }

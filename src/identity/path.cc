@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 
@@ -145,54 +146,54 @@ class PathWriter {
   TargetFault fault_ = TargetFault::none;
 };
 
-// How far a text consists of characters that are true in the table; four at a time, since this is
-// done to every byte of every target.
-std::size_t length_of(std::string_view text, const std::array<bool, 256>& among) noexcept {
-  const auto is_among = [&](std::size_t i) {
-    return static_cast<unsigned>(among[static_cast<unsigned char>(text[i])]);
-  };
-  std::size_t i = 0;
-  while (i + 4 <= text.size() &&
-         (is_among(i) & is_among(i + 1) & is_among(i + 2) & is_among(i + 3)) != 0) {
-    i += 4;
-  }
-  while (i < text.size() && is_among(i) != 0) ++i;
-  return i;
-}
-
-constexpr std::array<bool, 256> kPathCharacters = [] {
-  std::array<bool, 256> characters = kSegmentCharacters;
-  characters['/'] = true;
-  return characters;
-}();
-
-constexpr std::array<bool, 256> kQueryCharacters = [] {
-  std::array<bool, 256> characters{};
-  for (std::size_t i = 0; i < characters.size(); ++i) characters[i] = !kRefused[i];
-  return characters;
-}();
-
-// Whether a slash may be followed by another one or by a dot: never missed, but sometimes seen
-// where it is not, which costs time only. Eight pairs of neighbours at a time.
-bool may_have_special_segment(std::string_view path) noexcept {
-  std::size_t i = 0;
-  for (; i + sizeof(std::uint64_t) + 1 <= path.size(); i += sizeof(std::uint64_t)) {
-    const std::uint64_t next = load_word(path.data() + i + 1);
-    const std::uint64_t slashes = where_equal(load_word(path.data() + i), '/');
-    if ((slashes & (where_equal(next, '/') | where_equal(next, '.'))) != 0) return true;
-  }
-  for (; i + 1 < path.size(); ++i) {
-    if (path[i] == '/' && (path[i + 1] == '/' || path[i + 1] == '.')) return true;
-  }
-  return false;
+// The high bit of each byte that most paths are made of: letters, digits, and what stands beside
+// them in ASCII, from & to ;.
+constexpr std::uint64_t where_common(std::uint64_t word) noexcept {
+  const std::uint64_t in_lower_case = word | (kOneInEachByte * 0x20U);
+  return where_between(in_lower_case, 'a', 'z') | where_between(word, '&', ';') |
+         where_between(word, '_', '_');
 }
 
 // Most paths are written as they should be, and are used where they stand: nothing encoded, no
-// empty segment, none that begins with a dot. The length of such a path, or kNone.
+// empty segment, none that begins with a dot. The length of such a path, or kNone where it takes a
+// closer look. This is done to every target, so by words; what is missing of the last one is
+// filled up with the character that ends a path.
 std::size_t normal_length(std::string_view target) noexcept {
-  const std::size_t length = length_of(target, kPathCharacters);
-  if (length < target.size() && target[length] != '?') return kNone;
-  return may_have_special_segment(target.substr(0, length)) ? kNone : length;
+  constexpr std::uint64_t kEnds = kOneInEachByte * '?';
+  std::uint64_t slash_before = 0;
+  for (std::size_t i = 0;; i += sizeof(std::uint64_t)) {
+    const std::size_t left = target.size() - i;
+    const std::uint64_t word = left >= sizeof(std::uint64_t)
+                                   ? load_word(target.data() + i)
+                                   : load_short(target.data() + i, left) | kEnds << (8 * left);
+    // A slash that another one or a dot follows. Some are seen where there are none, none is
+    // missed.
+    const std::uint64_t slashes = where_equal(word, '/');
+    std::uint64_t special = (slashes << 8U | slash_before) & (slashes | where_equal(word, '.'));
+    slash_before = slashes >> 56U;
+    const std::uint64_t others = where_common(word) ^ kHighBits;
+    if (others == 0) {
+      if (special != 0) return kNone;
+      continue;
+    }
+    special &= (others & -others) - 1;
+    const std::size_t end = i + static_cast<unsigned>(std::countr_zero(others)) / 8U;
+    return special == 0 && (end == target.size() || target[end] == '?') ? end : kNone;
+  }
+}
+
+bool has_refused(std::string_view text) noexcept {
+  const auto is_in = [](std::uint64_t word) {
+    return (where_below(word, ' ' + 1) | where_equal(word, 0x7f) | where_equal(word, '#')) != 0;
+  };
+  std::size_t left = text.size();
+  const char* at = text.data();
+  for (; left >= sizeof(std::uint64_t);
+       left -= sizeof(std::uint64_t), at += sizeof(std::uint64_t)) {
+    if (is_in(load_word(at))) return true;
+  }
+  constexpr std::uint64_t kHarmless = kOneInEachByte * 'a';  // for bytes that are not there
+  return left > 0 && is_in(load_short(at, left) | kHarmless << (8 * left));
 }
 
 // Length of "scheme://", or 0.
@@ -204,6 +205,40 @@ std::size_t scheme_length(std::string_view target) noexcept {
     return is_letter(c) || is_digit(c) || c == '+' || c == '-' || c == '.';
   });
   return valid ? colon + 3 : 0;
+}
+
+// Where it fails, `result` is of no use.
+TargetFault normalise(std::string_view target, const PathOptions& options, std::span<char> scratch,
+                      Target& result) noexcept {
+  if (target == "*") {
+    result.path = target;
+    return TargetFault::none;
+  }
+  if (!target.starts_with('/')) {
+    const std::size_t scheme = scheme_length(target);
+    if (scheme == 0) return TargetFault::not_a_target;
+    target.remove_prefix(scheme);
+    result.authority = target.substr(0, target.find_first_of("/?\\#"));
+    if (result.authority.empty()) return TargetFault::not_a_target;
+    if (has_refused(result.authority)) return TargetFault::bad_character;
+    target.remove_prefix(result.authority.size());
+  }
+  const std::size_t normal =
+      !target.empty() && !options.ignore_case ? normal_length(target) : kNone;
+  const std::size_t question =
+      normal != kNone ? (normal < target.size() ? normal : kNone) : target.find('?');
+  if (question != kNone) {
+    result.query = target.substr(question + 1);
+    if (has_refused(result.query)) return TargetFault::bad_character;
+  }
+  if (normal != kNone && normal > 0 && normal <= scratch.size()) {
+    result.path = target.substr(0, normal);
+    return TargetFault::none;
+  }
+  PathWriter writer{options, scratch};
+  const TargetFault fault = writer.write(target.substr(0, question));
+  result.path = writer.written();
+  return fault;
 }
 
 }  // namespace
@@ -224,33 +259,9 @@ std::string_view to_string(TargetFault fault) noexcept {
 
 Target normalise_target(std::string_view target, const PathOptions& options,
                         std::span<char> scratch) noexcept {
-  if (target == "*") return {.path = target};
   Target result;
-  if (!target.starts_with('/')) {
-    const std::size_t scheme = scheme_length(target);
-    if (scheme == 0) return {.fault = TargetFault::not_a_target};
-    target.remove_prefix(scheme);
-    result.authority = target.substr(0, target.find_first_of("/?\\#"));
-    if (result.authority.empty()) return {.fault = TargetFault::not_a_target};
-    target.remove_prefix(result.authority.size());
-  }
-  const std::size_t normal =
-      !target.empty() && !options.ignore_case ? normal_length(target) : kNone;
-  const std::size_t question =
-      normal != kNone ? (normal < target.size() ? normal : kNone) : target.find('?');
-  if (question != kNone) result.query = target.substr(question + 1);
-  if (length_of(result.query, kQueryCharacters) < result.query.size() ||
-      length_of(result.authority, kQueryCharacters) < result.authority.size()) {
-    return {.fault = TargetFault::bad_character};
-  }
-  if (normal != kNone && normal > 0 && normal <= scratch.size()) {
-    result.path = target.substr(0, normal);
-    return result;
-  }
-  PathWriter writer{options, scratch};
-  const TargetFault fault = writer.write(target.substr(0, question));
-  if (fault != TargetFault::none) return {.fault = fault};
-  result.path = writer.written();
+  const TargetFault fault = normalise(target, options, scratch, result);
+  if (fault != TargetFault::none) result = {.fault = fault};
   return result;
 }
 

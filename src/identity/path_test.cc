@@ -114,6 +114,29 @@ TEST(Path, WritesEveryCharacterInOneWay) {
   EXPECT_EQ(path("/%C3%89X", {.ignore_case = true}), "/%C3%89x");
 }
 
+// Targets are looked at eight bytes at a time, so each byte at each place.
+TEST(Path, TreatsACharacterAlikeWhereverItStands) {
+  for (unsigned value = 1; value < 256; ++value) {
+    const char c = static_cast<char>(value);
+    if (std::string_view{"/.?%"}.find(c) != std::string_view::npos) continue;
+    const Normalised alone = normalise(std::string{"/"} + c);
+    const bool refused = value <= ' ' || value == 0x7f || c == '#';
+    EXPECT_EQ(alone.fault == TargetFault::bad_character, refused) << value;
+    for (std::size_t place = 1; place < 20; ++place) {
+      std::string target = "/aaaaaaaaaaaaaaaaaaaaaa";
+      target[place] = c;
+      const Normalised among = normalise(target);
+      EXPECT_EQ(among.fault, alone.fault) << value << " at " << place;
+      if (alone.fault == TargetFault::none) {
+        EXPECT_EQ(among.path,
+                  target.substr(0, place) + alone.path.substr(1) + target.substr(place + 1));
+      }
+      const Normalised in_query = normalise("/a?" + target);
+      EXPECT_EQ(in_query.fault == TargetFault::none, !refused) << value << " at " << place;
+    }
+  }
+}
+
 TEST(Path, RemovesDotSegmentsAsRfc3986Does) {
   EXPECT_EQ(path("/a/b/c/./../../g"), "/a/g");
   EXPECT_EQ(path("/a/."), "/a/");

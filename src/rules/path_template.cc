@@ -1,6 +1,5 @@
 #include "rules/path_template.h"
 
-#include "base/byte_words.h"
 #include "base/characters.h"
 #include "base/text.h"
 #include "identity/path.h"
@@ -140,13 +139,6 @@ Parsed<std::vector<PathSegment>> parse_path_template(std::string_view text) {
                    std::string{remedy});
   }
   Parsed<std::vector<PathSegment>> segments = parse_segments(text);
-  const auto parameters =
-      segments ? std::ranges::count(*segments, PathSegment::Kind::parameter, &PathSegment::kind)
-               : 0;
-  if (parameters > static_cast<std::ptrdiff_t>(kPathParametersMax)) {
-    return mistake(fmt::format("the path {} has too many parameters", quoted(text)),
-                   fmt::format("name at most {}; '*' needs no name", kPathParametersMax));
-  }
   if (segments && segments->size() > kMostSegments) {
     return mistake(fmt::format("the path {} has too many segments", quoted(text)),
                    fmt::format("use at most {}", kMostSegments));
@@ -175,47 +167,34 @@ Parsed<PathTemplate> PathTemplate::parse(std::string_view text, bool ignore_case
   return result;
 }
 
-int PathTemplate::parameter(std::string_view name) const noexcept {
-  int number = 0;
-  for (const PathSegment& segment : segments_) {
-    if (segment.kind != PathSegment::Kind::parameter) continue;
-    if (segment.text == name) return number;
-    ++number;
-  }
-  return -1;
-}
-
-// Word by word: literals are so short that a call of memcmp costs more than the comparison.
-bool PathTemplate::begins_with(std::string_view path, std::string_view literal) noexcept {
-  if (path.size() < literal.size()) return false;
-  std::size_t i = 0;
-  for (; i + sizeof(std::uint64_t) <= literal.size(); i += sizeof(std::uint64_t)) {
-    if (load_word(literal.data() + i) != load_word(path.data() + i)) return false;
-  }
-  for (; i < literal.size(); ++i) {
-    if (literal[i] != path[i]) return false;
-  }
-  return true;
-}
-
-bool PathTemplate::matches(std::string_view path, PathParameters& values) const noexcept {
+bool PathTemplate::matches(std::string_view path) const noexcept {
   if (path.ends_with('/')) path.remove_suffix(1);
-  std::size_t captured = 0;
   for (const Piece& piece : pieces_) {
     if (piece.kind == PathSegment::Kind::rest) return true;
     if (piece.kind == PathSegment::Kind::literal) {
-      if (!begins_with(path, piece.text)) return false;
+      const std::string& literal = piece.text;
+      if (path.size() < literal.size()) return false;
+      if (!same_bytes(path.data(), literal.data(), literal.size())) return false;
       path.remove_prefix(piece.text.size());
       if (!path.empty() && path.front() != '/') return false;
       continue;
     }
     if (path.empty()) return false;
-    std::size_t end = 1;
-    while (end < path.size() && path[end] != '/') ++end;
-    if (piece.kind == PathSegment::Kind::parameter) values[captured++] = path.substr(1, end - 1);
-    path.remove_prefix(end);
+    path.remove_prefix(1);
+    path.remove_prefix(find_byte(path, '/'));
   }
   return path.empty();
+}
+
+std::string_view PathTemplate::value_in(std::string_view path,
+                                        std::string_view parameter) const noexcept {
+  PathWalker walker{path};
+  for (const PathSegment& segment : segments_) {
+    if (walker.done()) break;
+    const std::string_view value = walker.next();
+    if (segment.kind == PathSegment::Kind::parameter && segment.text == parameter) return value;
+  }
+  return {};
 }
 
 int compare_specificity(const PathTemplate& a, const PathTemplate& b) noexcept {

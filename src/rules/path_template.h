@@ -7,9 +7,9 @@
 // Immutable.
 #pragma once
 
+#include "base/byte_words.h"
 #include <sluice/diagnostic.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,10 +17,6 @@
 #include <vector>
 
 namespace sluice::rules {
-
-// The values that the parameters of a template have in a path, by the order of the parameters.
-inline constexpr std::size_t kPathParametersMax = 8;
-using PathParameters = std::array<std::string_view, kPathParametersMax>;
 
 struct PathSegment {
   // In the order of how much they say, least first.
@@ -44,11 +40,12 @@ class PathTemplate {
   [[nodiscard]] const std::vector<PathSegment>& segments() const noexcept { return segments_; }
   [[nodiscard]] std::size_t literals() const noexcept { return literals_; }
 
-  // The number of a parameter, or -1.
-  [[nodiscard]] int parameter(std::string_view name) const noexcept;
+  // Whether a normalised path is one of these.
+  [[nodiscard]] bool matches(std::string_view path) const noexcept;
 
-  // Whether a normalised path is one of these; then `values` has those of the parameters.
-  [[nodiscard]] bool matches(std::string_view path, PathParameters& values) const noexcept;
+  // What stands for a parameter in a path that matches. Empty: there is no such parameter.
+  [[nodiscard]] std::string_view value_in(std::string_view path,
+                                          std::string_view parameter) const noexcept;
 
  private:
   // What is compared at once: a run of literal segments with the slashes before them, or one
@@ -57,8 +54,6 @@ class PathTemplate {
     PathSegment::Kind kind = PathSegment::Kind::literal;
     std::string text;
   };
-
-  [[nodiscard]] static bool begins_with(std::string_view path, std::string_view literal) noexcept;
 
   std::string text_;
   std::vector<PathSegment> segments_;
@@ -74,11 +69,9 @@ class PathWalker {
   }
   [[nodiscard]] bool done() const noexcept { return rest_.empty(); }
   std::string_view next() noexcept {
-    // By hand: segments are so short that a call costs more than the search.
-    std::size_t end = 1;
-    while (end < rest_.size() && rest_[end] != '/') ++end;
-    const std::string_view segment = rest_.substr(1, end - 1);
-    rest_.remove_prefix(end);
+    rest_.remove_prefix(1);
+    const std::string_view segment{rest_.data(), find_byte(rest_, '/')};
+    rest_.remove_prefix(segment.size());
     return segment;
   }
 

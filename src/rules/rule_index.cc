@@ -1,31 +1,19 @@
 #include "rules/rule_index.h"
 
-#include "base/sip_rounds.h"
-#include <sluice/int128.h>
+#include "base/byte_words.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace sluice::rules {
 namespace {
 
-// Not a keyed hash: keys come from rules, and a client that finds a value with the number of
-// another one gains a comparison that fails.
-std::uint64_t folded(std::uint64_t a, std::uint64_t b) noexcept {
-  const Uint128 product = Uint128{a} * b;
-  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64U);
-}
-
 std::uint64_t mixed(std::uint64_t seed, std::string_view text) noexcept {
-  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15ULL;
-  std::uint64_t hash = folded(seed ^ (text.size() * 0xc2b2ae3d27d4eb4fULL), kOdd);
+  std::uint64_t hash = folded(seed ^ (text.size() * 0xc2b2ae3d27d4eb4fULL), kOddFactor);
   for (; text.size() >= 8; text.remove_prefix(8)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text.data(), sizeof word);
-    hash = folded(hash ^ word, kOdd);
+    hash = folded(hash ^ load_word(text.data()), kOddFactor);
   }
-  const std::uint64_t last = sip::load_short(text.data(), text.size());
+  const std::uint64_t last = load_short(text.data(), text.size());
   return folded(hash ^ last, 0xd6e8feb86659fd93ULL);
 }
 
@@ -41,8 +29,8 @@ IndexKey index_key(Asks kind, std::string_view name, std::string_view value) noe
   return mixed(~index_key(kind, name), value);
 }
 
-std::uint64_t RuleIndex::child_key(std::uint32_t node, std::string_view segment) noexcept {
-  return mixed(std::uint64_t{node} << 8U, segment);
+std::uint64_t RuleIndex::StepHash::with_rest(std::uint64_t hash, const Step& step) noexcept {
+  return mixed(hash, {step.text + sizeof step.first, step.size() - sizeof step.first});
 }
 
 // Grows the tree of places and counts who asks for what; then files every rule under the condition
@@ -96,7 +84,7 @@ struct RuleIndex::Builder {
       return index.nodes_[node].any;
     }
     index.nodes_[node].has_literals = true;
-    const auto [child, is_new] = index.children_.try_emplace(child_key(node, segment.text), kNone);
+    const auto [child, is_new] = index.children_.try_emplace(Step{node, segment.text}, kNone);
     if (is_new) child->second = new_node();
     return child->second;
   }

@@ -7,12 +7,15 @@
 // that ask for something else, whatever it is that tells the rules apart. A rule that asks for
 // nothing is in a drawer that everybody looks into.
 //
-// What is found is a candidate: it still has to be compared in full. Some may be found twice.
+// What is found is a candidate: it still has to be compared. Only its path need not be, if that is
+// where it was found. Some may be found twice.
 //
 // Immutable once built.
 #pragma once
 
+#include "base/byte_words.h"
 #include "rules/path_template.h"
+#include <sluice/int128.h>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
@@ -30,6 +33,14 @@ using RuleNumber = std::uint32_t;
 // One thing that a rule may ask for. Two that are equal have the same number; two that differ have
 // the same by accident only, which costs a comparison and nothing else.
 using IndexKey = std::uint64_t;
+
+// Not a keyed hash: keys come from rules, and a client that finds a value with the number of
+// another one gains a comparison that fails.
+inline constexpr std::uint64_t kOddFactor = 0x9e3779b97f4a7c15ULL;
+[[nodiscard]] inline std::uint64_t folded(std::uint64_t a, std::uint64_t b) noexcept {
+  const Uint128 product = Uint128{a} * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64U);
+}
 
 // The kinds of things; names and values of one kind never meet those of another.
 enum class Asks : std::uint8_t {
@@ -68,7 +79,7 @@ class RuleIndex {
   using Conditions = std::vector<Condition>;
 
   RuleIndex() = default;
-  explicit RuleIndex(std::span<const Conditions> rules);
+  explicit RuleIndex(std::span<const Conditions> rules);  // their templates outlive it
 
   [[nodiscard]] std::span<const RuleNumber> everywhere() const noexcept { return everywhere_; }
 
@@ -82,7 +93,8 @@ class RuleIndex {
     return used_[static_cast<std::size_t>(kind)];
   }
 
-  // Calls visit(std::span<const RuleNumber>) for every place that a host and a path are in.
+  // Calls visit(std::span<const RuleNumber>) for every place that a host and a path are in: the
+  // path is one of those that the rules there name.
   template <class Visit>
   void at(std::string_view host, std::string_view path, Visit&& visit) const noexcept {
     if (any_host_ != kNone) visit_node(any_host_, PathWalker{path}, visit);
@@ -113,8 +125,34 @@ class RuleIndex {
   [[nodiscard]] std::span<const RuleNumber> contents(Drawer drawer) const noexcept {
     return std::span{numbers_}.subspan(drawer.first, drawer.count);
   }
-  [[nodiscard]] static std::uint64_t child_key(std::uint32_t node,
-                                               std::string_view segment) noexcept;
+  // A literal segment behind a node. Most are so short that their first word is all of them.
+  struct Step {
+    Step(std::uint32_t from, std::string_view literal) noexcept
+        : place(std::uint64_t{from} << 32U | literal.size()),
+          first(literal.size() < sizeof first ? load_short(literal.data(), literal.size())
+                                              : load_word(literal.data())),
+          text(literal.data()) {}
+    [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::uint32_t>(place); }
+
+    friend bool operator==(const Step& a, const Step& b) noexcept {
+      constexpr std::size_t kFirst = sizeof a.first;
+      return a.place == b.place && a.first == b.first &&
+             (a.size() <= kFirst ||
+              same_bytes(a.text + kFirst, b.text + kFirst, a.size() - kFirst));
+    }
+
+    std::uint64_t place;  // the node, and how long the segment is
+    std::uint64_t first;
+    const char* text;
+  };
+  struct StepHash {
+    using is_avalanching = void;
+    std::size_t operator()(const Step& step) const noexcept {
+      const std::uint64_t hash = folded(step.place * kOddFactor ^ step.first, kOddFactor);
+      return step.size() <= sizeof step.first ? hash : with_rest(hash, step);
+    }
+    [[nodiscard]] static std::uint64_t with_rest(std::uint64_t hash, const Step& step) noexcept;
+  };
 
   template <class Visit>
   void visit_root(std::string_view host, std::string_view path, Visit&& visit) const noexcept {
@@ -123,25 +161,34 @@ class RuleIndex {
   }
   template <class Visit>
   void visit_node(std::uint32_t number, PathWalker walker, Visit&& visit) const noexcept {
-    const Node& node = nodes_[number];
-    if (node.below.count > 0) visit(contents(node.below));
-    if (walker.done()) {
-      if (node.here.count > 0) visit(contents(node.here));
-      return;
+    for (;;) {
+      const Node& node = nodes_[number];
+      if (node.below.count > 0) visit(contents(node.below));
+      if (walker.done()) {
+        if (node.here.count > 0) visit(contents(node.here));
+        return;
+      }
+      const std::string_view segment = walker.next();
+      number = node.has_literals ? child_of(number, segment) : kNone;
+      if (number == kNone) {
+        number = node.any;
+      } else if (node.any != kNone) {
+        visit_node(node.any, walker, visit);
+      }
+      if (number == kNone) return;
     }
-    const std::string_view segment = walker.next();
-    if (node.has_literals) {
-      const auto child = children_.find(child_key(number, segment));
-      if (child != children_.end()) visit_node(child->second, walker, visit);
-    }
-    if (node.any != kNone) visit_node(node.any, walker, visit);
+  }
+  [[nodiscard]] std::uint32_t child_of(std::uint32_t node,
+                                       std::string_view segment) const noexcept {
+    const auto child = children_.find(Step{node, segment});
+    return child != children_.end() ? child->second : kNone;
   }
 
   std::vector<RuleNumber> numbers_;  // the contents of all drawers, one after another
   std::vector<RuleNumber> everywhere_;
   boost::unordered_flat_map<IndexKey, Drawer> drawers_;
-  boost::unordered_flat_map<IndexKey, std::uint32_t> roots_;          // by host
-  boost::unordered_flat_map<std::uint64_t, std::uint32_t> children_;  // literal segments
+  boost::unordered_flat_map<IndexKey, std::uint32_t> roots_;           // by host
+  boost::unordered_flat_map<Step, std::uint32_t, StepHash> children_;  // of the templates' texts
   std::vector<Node> nodes_;
   std::array<bool, 16> used_{};
   std::uint32_t any_host_ = kNone;  // the root of rules that name no host

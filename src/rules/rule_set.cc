@@ -199,17 +199,12 @@ std::uint32_t RuleSet::domain_number(std::string_view domain) const noexcept {
 // Of several paths, the one that says most.
 bool RuleSet::examine_paths(const Compiled& compiled, std::string_view path,
                             Matched& matched) noexcept {
-  if (compiled.paths.size() == 1) return compiled.paths[0].matches(path, matched.parameters);
   bool found = compiled.paths.empty();
   for (std::size_t i = 0; i < compiled.paths.size(); ++i) {
-    PathParameters parameters;
-    if (!compiled.paths[i].matches(path, parameters)) continue;
+    if (!compiled.paths[i].matches(path)) continue;
     const bool better =
         !found || compare_specificity(compiled.paths[i], compiled.paths[matched.path]) > 0;
-    if (better) {
-      matched.path = static_cast<std::uint8_t>(i);
-      matched.parameters = parameters;
-    }
+    if (better) matched.path = static_cast<std::uint8_t>(i);
     found = true;
   }
   return found;
@@ -235,7 +230,7 @@ std::string_view RuleSet::examine_client(const Match& match, std::uint16_t asks,
 
 // The conditions from cheap to dear. What does not hold is named; the same words are in `match`.
 std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::uint32_t domain,
-                                  Matched& matched) const noexcept {
+                                  Filed filed, Matched& matched) const noexcept {
   const Compiled& compiled = compiled_[number];
   if (compiled.domain != domain) return "domain";
 
@@ -259,7 +254,9 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::ui
     }
     if (!found) return "host";
   }
-  if (!examine_paths(compiled, asked.path, matched)) return "path";
+  // Who was found at its only path need not be compared with it again.
+  const bool is_at_its_path = filed == Filed::at_its_place && compiled.paths.size() == 1;
+  if (!is_at_its_path && !examine_paths(compiled, asked.path, matched)) return "path";
 
   constexpr unsigned kOfRequest = asks_method | asks_host;
   if ((compiled.asks & ~kOfRequest) != 0) {
@@ -292,11 +289,11 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::ui
 
 std::string_view RuleSet::mismatch(RuleNumber rule, const Asked& asked) const noexcept {
   Matched matched;
-  return examine(rule, asked, domain_number(asked.domain), matched);
+  return examine(rule, asked, domain_number(asked.domain), Filed::elsewhere, matched);
 }
 
-void RuleSet::look(std::span<const RuleNumber> candidates, const Asked& asked, std::uint32_t domain,
-                   Phase phase, Matches& matches) const noexcept {
+void RuleSet::look(std::span<const RuleNumber> candidates, Filed filed, const Asked& asked,
+                   std::uint32_t domain, Phase phase, Matches& matches) const noexcept {
   for (const RuleNumber number : candidates) {
     const Compiled& compiled = compiled_[number];
     if (compiled.before_auth != (phase == Phase::before_auth)) continue;
@@ -304,14 +301,14 @@ void RuleSet::look(std::span<const RuleNumber> candidates, const Asked& asked, s
     if (std::ranges::any_of(matches.span(), is_it)) continue;  // found by two of its alternatives
     if (matches.count == kMatchesMax) {
       Matched matched;
-      matches.too_many |= examine(number, asked, domain, matched).empty();
+      matches.too_many |= examine(number, asked, domain, filed, matched).empty();
       continue;
     }
     Matched& matched = matches.all[matches.count];
     matched.rule = number;
     matched.host = 0;
     matched.path = 0;
-    if (!examine(number, asked, domain, matched).empty()) continue;
+    if (!examine(number, asked, domain, filed, matched).empty()) continue;
     matches.enforced |= !compiled.shadow;
     ++matches.count;
   }
@@ -322,15 +319,18 @@ void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noe
   matches.too_many = false;
   matches.enforced = false;
   const std::uint32_t domain = domain_number(asked.domain);
-  const auto look_into = [&](std::span<const RuleNumber> candidates) {
-    if (!candidates.empty()) look(candidates, asked, domain, phase, matches);
+  const auto look_into = [&](std::span<const RuleNumber> candidates,
+                             Filed filed = Filed::elsewhere) {
+    if (!candidates.empty()) look(candidates, filed, asked, domain, phase, matches);
   };
   look_into(index_.everywhere());
   if (index_.uses(Asks::domain)) {
     const std::string_view named = asked.domain.empty() ? kDefaultDomain : asked.domain;
     look_into(index_.under(index_key(Asks::domain, named)));
   }
-  index_.at(asked.host, asked.path, look_into);
+  index_.at(asked.host, asked.path, [&](std::span<const RuleNumber> candidates) {
+    look_into(candidates, Filed::at_its_place);
+  });
   if (index_.uses(Asks::method)) {
     look_into(index_.under(index_key(Asks::method, asked.request.method)));
   }

@@ -42,7 +42,6 @@ struct Matched {
   RuleNumber rule = 0;
   std::uint8_t host = 0;  // which of the rule's hosts and paths it was
   std::uint8_t path = 0;
-  PathParameters parameters;
 };
 
 // At most so many rules concern one request; above it, the request is shed.
@@ -124,18 +123,22 @@ class RuleSet {
     std::vector<std::string> other_methods;
   };
 
+  // Where a candidate was found: at a host and a path that it asks for, or by something else.
+  enum class Filed : std::uint8_t { at_its_place, elsewhere };
+
   [[nodiscard]] static Compiled compile(const Rule& rule, const IgnoreCase& ignore);
   [[nodiscard]] RuleIndex::Conditions conditions_of(const Rule& rule,
                                                     const Compiled& compiled) const;
   [[nodiscard]] std::uint32_t domain_number(std::string_view domain) const noexcept;
   [[nodiscard]] std::string_view examine(RuleNumber number, const Asked& asked,
-                                         std::uint32_t domain, Matched& matched) const noexcept;
+                                         std::uint32_t domain, Filed filed,
+                                         Matched& matched) const noexcept;
   [[nodiscard]] static bool examine_paths(const Compiled& compiled, std::string_view path,
                                           Matched& matched) noexcept;
   [[nodiscard]] static std::string_view examine_client(const Match& match, std::uint16_t asks,
                                                        const identity::Identity& client) noexcept;
-  void look(std::span<const RuleNumber> candidates, const Asked& asked, std::uint32_t domain,
-            Phase phase, Matches& matches) const noexcept;
+  void look(std::span<const RuleNumber> candidates, Filed filed, const Asked& asked,
+            std::uint32_t domain, Phase phase, Matches& matches) const noexcept;
   template <class Visit>
   void look_into_header(const HeaderView& header, Visit&& visit) const noexcept;
   void drop_losers(Matches& matches) const noexcept;

@@ -29,10 +29,9 @@ Router::Router(std::span<const RouteOptions> routes) {
 
 std::optional<std::size_t> Router::find(std::string_view host,
                                         std::string_view path) const noexcept {
-  rules::PathParameters ignored;
   for (const Entry& entry : entries_) {
     if (!entry.host.empty() && !rules::host_matches(entry.host, host)) continue;
-    if (entry.path == nullptr || entry.path->matches(path, ignored)) return entry.upstream;
+    if (entry.path == nullptr || entry.path->matches(path)) return entry.upstream;
   }
   return std::nullopt;
 }

@@ -16,8 +16,8 @@ Completion LocalAuthority::decide_all(Call& call, Now now) noexcept {
   call.failed = false;
   if (call.count == 1 && !call.checks[0].probe) {
     const Check& check = call.checks[0];
-    call.answers[0] = worker_.decide(
-        check, {.remember_refusals = !check.may_be_refunded, .scale = check.scale}, now);
+    worker_.decide(check, {.remember_refusals = !check.may_be_refunded, .scale = check.scale}, now,
+                   call.answers[0]);
     call.admitted = call.answers[0].decision.allowed();
   } else {
     call.admitted = table_.decide_all(call.asked(), now, call.answered());

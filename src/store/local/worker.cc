@@ -27,17 +27,19 @@ Cost Worker::lease_size(const Limit& limit, unsigned workers) noexcept {
   return static_cast<Cost>(std::min(fair, static_cast<std::uint64_t>(soon)));
 }
 
-Answer Worker::decide(const Check& check, Use use, Now now) noexcept {
+void Worker::decide(const Check& check, Use use, Now now, Answer& answer) noexcept {
   if (const Refusal* known = refusal(check, now)) {
     ++counters_.refused_again;
-    return {.decision = later(known->decision, now.mono - known->seen), .charge = {}};
+    answer = {.decision = later(known->decision, now.mono - known->seen), .charge = {}};
+    return;
   }
-  if (use.scale && check.cost > 0) return decide_leased(check, now);
-
+  if (use.scale && check.cost > 0) {
+    answer = decide_leased(check, now);
+    return;
+  }
   const std::uint32_t epoch = store_->epoch(check.limit);  // before: a refund meanwhile voids it
-  const Answer answer = store_->decide(check, now);
+  store_->decide(check, now, answer);
   if (use.remember_refusals) remember(check, answer.decision, epoch, now);
-  return answer;
 }
 
 const Worker::Refusal* Worker::refusal(const Check& check, Now now) const noexcept {

@@ -36,7 +36,12 @@ class Worker {
     bool remember_refusals = true;  // false where a refund may come at any time
     bool scale = false;
   };
-  [[nodiscard]] Answer decide(const Check& check, Use use, Now now) noexcept;
+  void decide(const Check& check, Use use, Now now, Answer& answer) noexcept;
+  [[nodiscard]] Answer decide(const Check& check, Use use, Now now) noexcept {
+    Answer answer;
+    decide(check, use, now, answer);
+    return answer;
+  }
 
   // How many units a worker takes ahead. 0: the limit is too small to be shared out, and stays
   // exact.
