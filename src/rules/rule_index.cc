@@ -29,8 +29,28 @@ IndexKey index_key(Asks kind, std::string_view name, std::string_view value) noe
   return mixed(~index_key(kind, name), value);
 }
 
-std::uint64_t RuleIndex::StepHash::with_rest(std::uint64_t hash, const Step& step) noexcept {
-  return mixed(hash, {step.text + sizeof step.first, step.size() - sizeof step.first});
+std::uint64_t RuleIndex::Steps::Step::with_rest(std::uint64_t hash) const noexcept {
+  return mixed(hash, {text + sizeof first, size() - sizeof first});
+}
+
+std::uint32_t& RuleIndex::Steps::at(std::uint32_t node, std::string_view segment) {
+  const Step step{node, segment};
+  std::size_t place = place_of(step);
+  if (slots_[place].child == kNone) {
+    if (++used_ * 2 > slots_.size()) grow();
+    place = place_of(step);
+    slots_[place].step = step;
+  }
+  return slots_[place].child;
+}
+
+void RuleIndex::Steps::grow() {
+  std::vector<Slot> before(4 * slots_.size());
+  before.swap(slots_);
+  mask_ = slots_.size() - 1;
+  for (const Slot& slot : before) {
+    if (slot.child != kNone) slots_[place_of(slot.step)] = slot;
+  }
 }
 
 // Grows the tree of places and counts who asks for what; then files every rule under the condition
@@ -84,9 +104,9 @@ struct RuleIndex::Builder {
       return index.nodes_[node].any;
     }
     index.nodes_[node].has_literals = true;
-    const auto [child, is_new] = index.children_.try_emplace(Step{node, segment.text}, kNone);
-    if (is_new) child->second = new_node();
-    return child->second;
+    std::uint32_t& child = index.steps_.at(node, segment.text);
+    if (child == kNone) child = new_node();
+    return child;
   }
 
   void count(const Conditions& conditions) {

@@ -125,33 +125,61 @@ class RuleIndex {
   [[nodiscard]] std::span<const RuleNumber> contents(Drawer drawer) const noexcept {
     return std::span{numbers_}.subspan(drawer.first, drawer.count);
   }
-  // A literal segment behind a node. Most are so short that their first word is all of them.
-  struct Step {
-    Step(std::uint32_t from, std::string_view literal) noexcept
-        : place(std::uint64_t{from} << 32U | literal.size()),
-          first(literal.size() < sizeof first ? load_short(literal.data(), literal.size())
-                                              : load_word(literal.data())),
-          text(literal.data()) {}
-    [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::uint32_t>(place); }
-
-    friend bool operator==(const Step& a, const Step& b) noexcept {
-      constexpr std::size_t kFirst = sizeof a.first;
-      return a.place == b.place && a.first == b.first &&
-             (a.size() <= kFirst ||
-              same_bytes(a.text + kFirst, b.text + kFirst, a.size() - kFirst));
+  // Which node a literal segment leads to from another one. Its own table, open and half empty at
+  // least: a path takes as many looks, one after the other, as it has segments.
+  class Steps {
+   public:
+    // kNone: to nowhere.
+    [[nodiscard]] std::uint32_t find(std::uint32_t node, std::string_view segment) const noexcept {
+      return slots_[place_of({node, segment})].child;
     }
+    // A reference to the child, kNone if it is new. The text of the segment outlives the table.
+    [[nodiscard]] std::uint32_t& at(std::uint32_t node, std::string_view segment);
 
-    std::uint64_t place;  // the node, and how long the segment is
-    std::uint64_t first;
-    const char* text;
-  };
-  struct StepHash {
-    using is_avalanching = void;
-    std::size_t operator()(const Step& step) const noexcept {
-      const std::uint64_t hash = folded(step.place * kOddFactor ^ step.first, kOddFactor);
-      return step.size() <= sizeof step.first ? hash : with_rest(hash, step);
+   private:
+    // Most segments are so short that their first word is all of them.
+    struct Step {
+      Step() = default;
+      Step(std::uint32_t node, std::string_view segment) noexcept
+          : from(std::uint64_t{node} << 32U | segment.size()),
+            first(segment.size() < sizeof first ? load_short(segment.data(), segment.size())
+                                                : load_word(segment.data())),
+            text(segment.data()) {}
+      [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::uint32_t>(from); }
+      [[nodiscard]] std::uint64_t hash() const noexcept {
+        const std::uint64_t hash = folded(from * kOddFactor ^ first, kOddFactor);
+        return size() <= sizeof first ? hash : with_rest(hash);
+      }
+      [[nodiscard]] std::uint64_t with_rest(std::uint64_t hash) const noexcept;
+      friend bool operator==(const Step& a, const Step& b) noexcept {
+        constexpr std::size_t kFirst = sizeof a.first;
+        return a.from == b.from && a.first == b.first &&
+               (a.size() <= kFirst ||
+                same_bytes(a.text + kFirst, b.text + kFirst, a.size() - kFirst));
+      }
+
+      std::uint64_t from = 0;  // the node, and how long the segment is
+      std::uint64_t first = 0;
+      const char* text = nullptr;
+    };
+    struct Slot {
+      Step step;
+      std::uint32_t child = kNone;
+    };
+
+    // Where it is, or where it would be.
+    [[nodiscard]] std::size_t place_of(const Step& step) const noexcept {
+      std::size_t place = step.hash() & mask_;
+      while (slots_[place].child != kNone && !(slots_[place].step == step)) {
+        place = (place + 1) & mask_;
+      }
+      return place;
     }
-    [[nodiscard]] static std::uint64_t with_rest(std::uint64_t hash, const Step& step) noexcept;
+    void grow();
+
+    std::vector<Slot> slots_{1};
+    std::size_t mask_ = 0;
+    std::size_t used_ = 0;
   };
 
   template <class Visit>
@@ -169,7 +197,7 @@ class RuleIndex {
         return;
       }
       const std::string_view segment = walker.next();
-      number = node.has_literals ? child_of(number, segment) : kNone;
+      number = node.has_literals ? steps_.find(number, segment) : kNone;
       if (number == kNone) {
         number = node.any;
       } else if (node.any != kNone) {
@@ -178,17 +206,12 @@ class RuleIndex {
       if (number == kNone) return;
     }
   }
-  [[nodiscard]] std::uint32_t child_of(std::uint32_t node,
-                                       std::string_view segment) const noexcept {
-    const auto child = children_.find(Step{node, segment});
-    return child != children_.end() ? child->second : kNone;
-  }
 
   std::vector<RuleNumber> numbers_;  // the contents of all drawers, one after another
   std::vector<RuleNumber> everywhere_;
   boost::unordered_flat_map<IndexKey, Drawer> drawers_;
-  boost::unordered_flat_map<IndexKey, std::uint32_t> roots_;           // by host
-  boost::unordered_flat_map<Step, std::uint32_t, StepHash> children_;  // of the templates' texts
+  boost::unordered_flat_map<IndexKey, std::uint32_t> roots_;  // by host
+  Steps steps_;
   std::vector<Node> nodes_;
   std::array<bool, 16> used_{};
   std::uint32_t any_host_ = kNone;  // the root of rules that name no host
