@@ -153,7 +153,12 @@ void Worker::punish(Op& op, Now now) noexcept {
     previous = asked.plan;
     const Decision& refusals = ask_alone(asked.plan->block->refusals, asked.key, 1, now);
     if (refusals.allowed() && refusals.remaining > 0) continue;
-    (void)ask_alone(asked.plan->block->block, asked.key, 1, now);
+    const Nanos lasts = ask_alone(asked.plan->block->block, asked.key, 1, now).reset_after;
+    // Whoever comes back when the limit allows it must not find the block.
+    op.decision.reset_after = std::max(op.decision.reset_after, lasts);
+    if (op.decision.retry_after) {
+      op.decision.retry_after = std::max(*op.decision.retry_after, lasts);
+    }
     ++counters_.blocks;
     write_down(op, asked, now);
   }

@@ -156,6 +156,8 @@ TEST_F(Engine, BlocksWhoWasRefused) {
   use({made});
   EXPECT_EQ(passed(3, {}), 2);
   EXPECT_EQ(reason_, Reason::limited);
+  EXPECT_EQ(decision_.retry_after, 15min) << "who comes when the limit is free finds the block";
+  EXPECT_EQ(decision_.reset_after, 15min);
   now_ = at(10min);
   EXPECT_EQ(ask({}), Action::reject) << "the limit itself has long been free";
   EXPECT_EQ(reason_, Reason::blocked);
@@ -180,6 +182,7 @@ TEST_F(Engine, BlocksAfterSoManyRefusals) {
       EXPECT_EQ(ask({}), Action::pass) << round << " " << i;
       EXPECT_EQ(ask({}), Action::reject);
       EXPECT_EQ(reason_, Reason::limited);
+      EXPECT_EQ(decision_.retry_after, i < 2 ? Nanos{1s} : Nanos{10min}) << round << " " << i;
     }
     now_ = at(begin + 1min);
     EXPECT_EQ(ask({}), Action::reject);
