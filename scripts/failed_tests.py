@@ -16,12 +16,22 @@ def last_lines(text: str, count: int) -> list:
     return lines if left_out <= 0 else [f"... {left_out} lines before"] + lines[-count:]
 
 
+def why(case: ElementTree.Element) -> str | None:
+    """In a word, for one that failed or could not run; those that were skipped are fine."""
+    if case.get("status") == "fail":
+        failure = case.find("failure")
+        return failure.get("message") if failure is not None else ""
+    skipped = case.find("skipped")
+    message = skipped.get("message") if skipped is not None else ""
+    return None if case.get("status") == "run" or message.startswith("SKIP_") else message
+
+
 def failures(report: Path) -> list:
-    """(name, what it said) of each."""
+    """(name, why, what it said) of each."""
     return [
-        (case.get("name"), case.findtext("system-out") or "")
+        (case.get("name"), why(case), case.findtext("system-out") or "")
         for case in ElementTree.parse(report).iter("testcase")
-        if case.get("status") == "fail"
+        if why(case) is not None
     ]
 
 
@@ -34,8 +44,8 @@ def main() -> None:
         if not report.exists():
             print(f"{report}: no test ran", file=sys.stderr)
             continue
-        for name, said in failures(report):
-            print(f"\nfailed: {name} ({report})", file=sys.stderr)
+        for name, reason, said in failures(report):
+            print(f"\nfailed: {name} ({report}) {reason}".rstrip(), file=sys.stderr)
             for line in last_lines(said, arguments.lines):
                 print(f"    {line}", file=sys.stderr)
 

@@ -135,7 +135,7 @@ class EchoServer::Inside {
         writer.header("content-type", "application/json");
         writer.header("content-length", text.size());
       }
-      if (closing_) writer.header("connection", "close");
+      net::write_persistence(writer, net::persistence_for(!closing_, head.minor_version));
       out_ = *writer.finish();
       if (has_body && head.method != "HEAD") out_ += text;
     }

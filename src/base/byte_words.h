@@ -57,7 +57,7 @@ inline constexpr std::uint64_t kHighBits = kOneInEachByte << 7U;
   return (differs - kOneInEachByte) & ~differs & kHighBits;
 }
 
-// The same for bytes below a value, which is at most 0x80.
+// The same for bytes below a value, which is at most 0x7f.
 [[nodiscard]] constexpr std::uint64_t where_below(std::uint64_t word,
                                                   unsigned char value) noexcept {
   return (word - kOneInEachByte * value) & ~word & kHighBits;

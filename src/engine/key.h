@@ -31,9 +31,10 @@ using ValueScratch = std::array<char, 1024>;
                                         const rules::PathTemplate* path,
                                         ValueScratch& scratch) noexcept;
 
-// How much a request costs under a rule.
+// By what the request says, for rules whose cost is not constant.
 [[nodiscard]] store::Cost stated_cost(const rules::CostRule& cost,
                                       const rules::Asked& asked) noexcept;
+// How much a request costs under a rule.
 [[nodiscard]] inline store::Cost cost_of(const rules::CostRule& cost,
                                          const rules::Asked& asked) noexcept {
   return cost.kind == rules::CostRule::Kind::constant ? cost.constant : stated_cost(cost, asked);

@@ -137,6 +137,23 @@ TEST(Path, TreatsACharacterAlikeWhereverItStands) {
   }
 }
 
+// The slash and what follows it may stand in different words.
+TEST(Path, LeavesNoSpecialSegmentWhereverItStands) {
+  for (std::size_t before = 0; before < 20; ++before) {
+    for (const std::string special : {"/", "/.", "/..", "//", "/./."}) {
+      for (const std::string after : {"", "/", "/b", "?q"}) {
+        const std::string target = "/" + std::string(before, 'a') + special + after;
+        const Normalised result = normalise(target);
+        ASSERT_EQ(result.fault, TargetFault::none) << target;
+        const std::string closed = result.path + "/";
+        EXPECT_EQ(result.path.find("//"), std::string::npos) << target;
+        EXPECT_EQ(closed.find("/./"), std::string::npos) << target;
+        EXPECT_EQ(closed.find("/../"), std::string::npos) << target;
+      }
+    }
+  }
+}
+
 TEST(Path, RemovesDotSegmentsAsRfc3986Does) {
   EXPECT_EQ(path("/a/b/c/./../../g"), "/a/g");
   EXPECT_EQ(path("/a/."), "/a/");

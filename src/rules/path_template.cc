@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -33,6 +32,14 @@ bool has_broken_escape(std::string_view segment) noexcept {
     if (!decode_percent(segment.substr(i))) return true;
   }
   return false;
+}
+
+// Paths of requests are normalised, so what they are compared with has to be.
+std::string as_in_requests(std::string_view segment) {
+  std::array<char, identity::kPathScratchBytes> scratch;
+  const std::string path = "/" + std::string{segment};  // the target points into it
+  const identity::Target target = identity::normalise_target(path, {}, scratch);
+  return target.ok() ? std::string{target.route().substr(1)} : std::string{segment};
 }
 
 Parsed<PathSegment> parse_parameter(std::string_view segment, std::string_view whole) {
@@ -62,6 +69,10 @@ Parsed<PathSegment> parse_literal(std::string_view segment, std::string_view who
     return mistake(
         fmt::format("a '%' in {} is not followed by two hexadecimal digits", quoted(whole)),
         "write %25 for a percent sign");
+  }
+  if (!segment.empty() && as_in_requests(segment).empty()) {
+    return mistake(fmt::format("{} in {} stands for dots", quoted(segment), quoted(whole)),
+                   "write the path that it leads to");
   }
   return PathSegment{PathSegment::Kind::literal, std::string{segment}};
 }
@@ -111,14 +122,6 @@ Parsed<std::vector<PathSegment>> parse_segments(std::string_view text) {
     segments.push_back(*std::move(segment));
   }
   return segments;
-}
-
-// Paths of requests are normalised, so what they are compared with has to be.
-std::string as_in_requests(const std::string& segment) {
-  std::array<char, identity::kPathScratchBytes> scratch;
-  const std::string path = "/" + segment;  // the target points into it
-  const identity::Target target = identity::normalise_target(path, {}, scratch);
-  return target.ok() ? std::string{target.route().substr(1)} : segment;
 }
 
 }  // namespace

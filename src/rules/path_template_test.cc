@@ -65,7 +65,8 @@ TEST(PathTemplate, SaysWhatIsWrong) {
       {"/a//b", "an empty segment"},         {"/a/../b", "has a segment '..'"},
       {"/a/**/b", "'**' is not at the end"}, {"/a/x*", "only partly a pattern"},
       {"/a/{id", "only partly a pattern"},   {"/a/{}", "no name of a parameter"},
-      {"/a/:id", "taken literally"},         {"/a/{id}/{id}", "occurs twice"},
+      {"/a/:id", "taken literally"},         {"/a/%2e", "'%2e' in '/a/%2e' stands for dots"},
+      {"/.%2E/a", "stands for dots"},        {"/a/{id}/{id}", "occurs twice"},
       {"/a?b=c", "holds what no path can"},  {"/a/%zz", "not followed by two hexadecimal digits"},
   };
   for (const auto& [text, message] : wrong) {

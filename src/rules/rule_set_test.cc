@@ -49,7 +49,11 @@ std::vector<std::string> matching(const RuleSet& set, const Sent& sent,
              .client = sent.client},
             phase, matches);
   std::vector<std::string> names;
-  for (const Matched& one : matches.span()) names.push_back(set.rules()[one.rule].name);
+  for (const Matched& one : matches.span()) {
+    names.push_back(set.rules()[one.rule].name);
+    const PathTemplate* const path = set.path(one);
+    EXPECT_TRUE(path == nullptr || path->matches(sent.path)) << names.back();
+  }
   return names;
 }
 
@@ -285,7 +289,19 @@ TEST(RuleSet, FindsWhatComparingEveryRuleFinds) {
   const auto pick = [](std::vector<std::string> from) { return rc::gen::elementOf(from); };
   check_property(300, [&] {
     const std::vector<std::string> hosts{"a.com", "b.a.com", "*.a.com", "*.com"};
-    const std::vector<std::string> paths{"/", "/**", "/a", "/a/**", "/a/{x}", "/*/b", "/a/b", "/b"};
+    // Some segments differ behind their first eight bytes only.
+    const std::vector<std::string> paths{"/",
+                                         "/**",
+                                         "/a",
+                                         "/a/**",
+                                         "/a/{x}",
+                                         "/*/b",
+                                         "/a/b",
+                                         "/b",
+                                         "/longer-77",
+                                         "/longer-78",
+                                         "/seventeen-bytes1/{x}",
+                                         "/seventeen-bytes2/{x}"};
     const std::vector<std::string> values{"1", "2", "3"};
     RuleList list;
     const int count = *rc::gen::inRange(1, 24);
@@ -293,7 +309,8 @@ TEST(RuleSet, FindsWhatComparingEveryRuleFinds) {
       Match match;
       const auto maybe = [](int percent) { return *rc::gen::inRange(0, 100) < percent; };
       if (maybe(30)) match.hosts = {*pick(hosts)};
-      if (maybe(50)) match.paths = {*pick(paths), *pick(paths)};
+      if (maybe(50)) match.paths = {*pick(paths)};
+      if (maybe(20)) match.paths.push_back(*pick(paths));
       if (maybe(20)) match.methods = {*pick({"GET", "POST", "PURGE"})};
       if (maybe(20)) match.tiers = {*pick(values), *pick(values)};
       if (maybe(20)) match.countries = {*pick(values)};
@@ -311,7 +328,8 @@ TEST(RuleSet, FindsWhatComparingEveryRuleFinds) {
     const RuleSet set{list};
     Sent sent;
     sent.host = *pick({"a.com", "b.a.com", "c.b.a.com", "x.org", ""});
-    sent.path = *pick({"/", "/a", "/a/", "/a/b", "/b", "/b/b", "/a/b/c"});
+    sent.path = *pick({"/", "/a", "/a/", "/a/b", "/b", "/b/b", "/a/b/c", "/longer-77", "/longer-78",
+                       "/seventeen-bytes1/a", "/seventeen-bytes2/a"});
     sent.method = *pick({"GET", "POST", "PURGE", "PUT"});
     sent.domain = *pick({"default", "edge"});
     const std::string tier = *pick(values);

@@ -84,7 +84,7 @@ TEST_F(AdminServerTest, AnswersOneRequestAfterAnotherOnAConnection) {
                                "content-length: 6", "date: "}) {
       EXPECT_NE(answer.find(header), std::string::npos) << header;
     }
-    EXPECT_EQ(answer.find("connection: close"), std::string::npos);
+    EXPECT_EQ(answer.find("Connection:"), std::string::npos);
   }
   // Two at once, in their order.
   const std::string both =
