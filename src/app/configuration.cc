@@ -11,6 +11,8 @@
 #include "rules/formats.h"
 #include "rules/parse_rules.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <utility>
 
@@ -227,12 +229,19 @@ Parsed<std::shared_ptr<const identity::Geo>> load_geo(const ClientsConfig& clien
   return std::make_shared<const identity::Geo>(*std::move(geo));
 }
 
-// Of a file that cannot be used, its message says which.
-void report(Diagnostic& diagnostic, Diagnostics& diagnostics) {
-  config::Mistake mistake;
-  mistake.message = std::move(diagnostic.message);
-  mistake.remedy = std::move(diagnostic.remedy);
-  diagnostics.add(std::move(mistake));
+// Nobody may believe that nodes count together before they do.
+void warn_of_modes(const rules::RuleList& list, Diagnostics& diagnostics) {
+  for (const rules::Rule& rule : list.rules) {
+    if (rule.mode == rules::Mode::automatic || rule.mode == rules::Mode::local) continue;
+    config::Mistake mistake;
+    mistake.severity = config::Severity::warning;
+    mistake.place = rule.place;
+    mistake.message = fmt::format(
+        "rule '{}' has a mode, but several nodes cannot share a limit yet: each counts for itself",
+        rule.name);
+    mistake.remedy = "leave it out, or write mode: local";
+    diagnostics.add(std::move(mistake));
+  }
 }
 
 }  // namespace
@@ -271,6 +280,7 @@ Configuration read_configuration(std::string_view text, std::string_view file,
                   .ignore_case = configuration.rules.ignore_case},
                  diagnostics);
   if (const Node* from = top.find("rules_from")) configuration.envoy = reader.envoy(*from);
+  warn_of_modes(configuration.rules, diagnostics);
   return configuration;
 }
 
@@ -279,7 +289,7 @@ std::shared_ptr<const identity::Identifier> load_clients(const ClientsConfig& cl
   const std::size_t errors_before = diagnostics.errors();
   // What a part is, or null and a mistake more.
   const auto taken = [&](auto loaded) {
-    if (!loaded) report(loaded.error(), diagnostics);
+    if (!loaded) diagnostics.error(std::move(loaded.error()));
     return loaded ? *std::move(loaded) : nullptr;
   };
   identity::IdentifierConfig config;

@@ -8,13 +8,6 @@
 namespace sluice::app {
 namespace {
 
-void report(Diagnostic& diagnostic, config::Diagnostics& diagnostics) {
-  config::Mistake mistake;
-  mistake.message = std::move(diagnostic.message);
-  mistake.remedy = std::move(diagnostic.remedy);
-  diagnostics.add(std::move(mistake));
-}
-
 // Those of the file, except where one was added for the same subject; then those that were added.
 template <class Entry>
 std::vector<Entry> merged_list(const std::vector<Entry>& of_file, const std::vector<Entry>& added,
@@ -43,9 +36,9 @@ bool EngineRoom::open_state(const StateConfig& state, config::Diagnostics& diagn
   auto table = store::LocalStore::open(
       {.mapping = {.memory = state.memory, .file = state.file}, .background = &clock_},
       clock_.now());
-  if (!table) report(table.error(), diagnostics);
+  if (!table) diagnostics.error(std::move(table.error()));
   auto book = engine::BlockBook::open(state.file.empty() ? "" : state.file + ".blocks");
-  if (!book) report(book.error(), diagnostics);
+  if (!book) diagnostics.error(std::move(book.error()));
   if (!table || !book) return false;
   table_ = *std::move(table);
   book_ = *std::move(book);
@@ -71,7 +64,7 @@ bool EngineRoom::replace(const Configuration& configuration, config::Diagnostics
       engine::Snapshot::make(std::move(rules), merged(added_).overrides, *limits_, clock_.now());
   if (!snapshot) {
     of_file_ = before;
-    report(snapshot.error(), diagnostics);
+    diagnostics.error(std::move(snapshot.error()));
     return false;
   }
   content.snapshot = *std::move(snapshot);
@@ -92,7 +85,7 @@ std::shared_ptr<const engine::EnvoySnapshot> EngineRoom::envoy_snapshot(
   auto trees = load_envoy(envoy, diagnostics);
   if (trees == nullptr) return nullptr;
   auto made = engine::EnvoySnapshot::make(std::move(trees), envoy.modes, *limits_, clock_.now());
-  if (!made) report(made.error(), diagnostics);
+  if (!made) diagnostics.error(std::move(made.error()));
   return made ? *std::move(made) : nullptr;
 }
 

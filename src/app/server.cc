@@ -3,6 +3,7 @@
 #include "app/listeners.h"
 #include "app/overview.h"
 #include "app/request_observer.h"
+#include "app/serve_files.h"
 #include "base/duration.h"
 #include "base/read_file.h"
 #include "config/document.h"
@@ -27,13 +28,6 @@ namespace {
 
 constexpr Nanos kLookEvery{std::chrono::milliseconds{20}};
 
-void report(Diagnostic& diagnostic, config::Diagnostics& diagnostics) {
-  config::Mistake mistake;
-  mistake.message = std::move(diagnostic.message);
-  mistake.remedy = std::move(diagnostic.remedy);
-  diagnostics.add(std::move(mistake));
-}
-
 // Requests to an upstream are counted under its name.
 std::shared_ptr<const gateway::GatewayOptions> metered(gateway::GatewayOptions options,
                                                        metrics::Registry& registry) {
@@ -41,32 +35,6 @@ std::shared_ptr<const gateway::GatewayOptions> metered(gateway::GatewayOptions o
     upstream.meters = std::make_shared<const frontend::UpstreamMeters>(registry, upstream.name);
   }
   return std::make_shared<const gateway::GatewayOptions>(std::move(options));
-}
-
-// Null, with what is wrong reported, if the files cannot be used; also null without TLS.
-std::shared_ptr<const net::TlsServer> load_tls(const ServeConfig& serve,
-                                               config::Diagnostics& diagnostics) {
-  if (!serve.tls) return nullptr;
-  auto loaded = net::TlsServer::load(serve.tls->options);
-  if (!loaded) report(loaded.error(), diagnostics);
-  return loaded ? *std::move(loaded) : nullptr;
-}
-
-// The same for the token of the admin listener; without a file there is a guard without a token.
-std::shared_ptr<const admin::Guard> load_guard(const AdminConfig& config,
-                                               config::Diagnostics& diagnostics) {
-  constexpr std::size_t kTokenBytesMin = 16;
-  if (config.token_file.empty()) return std::make_shared<const admin::Guard>();
-  Parsed<std::string> token = read_secret(config.token_file);
-  if (token && token->size() < kTokenBytesMin) {
-    token = mistake(fmt::format("the token in '{}' is too short to be safe", config.token_file),
-                    "make one by: openssl rand -hex 32");
-  }
-  if (!token) {
-    report(token.error(), diagnostics);
-    return nullptr;
-  }
-  return std::make_shared<const admin::Guard>(*token);
 }
 
 }  // namespace
@@ -103,14 +71,16 @@ bool Server::open_all(const Configuration& configuration, config::Diagnostics& d
   const ServeConfig& serve = configuration.serve;
   if (serve.listen.gateway.empty()) {
     Diagnostic nothing{.message = "the file names nothing to listen on",
-                       .remedy = "write listen: {gateway: 127.0.0.1:8080}"};
-    report(nothing, diagnostics);
+                       .remedy =
+                           "write listen: {gateway: 127.0.0.1:8080}, upstreams and routes, as "
+                           "`sluice init` does"};
+    diagnostics.error(std::move(nothing));
     return false;
   }
   manager_ = net::ServiceManager::from_environment();
   auto loop = net::EventLoop::create(clock_);
   if (!loop) {
-    report(loop.error(), diagnostics);
+    diagnostics.error(std::move(loop.error()));
     return false;
   }
   loop_ = *std::move(loop);
@@ -118,7 +88,7 @@ bool Server::open_all(const Configuration& configuration, config::Diagnostics& d
   auto signals =
       net::SignalSource::create(*loop_, net::Callback<int>::to<&Server::on_signal>(*this));
   if (!signals) {
-    report(signals.error(), diagnostics);
+    diagnostics.error(std::move(signals.error()));
     return false;
   }
   signals_ = *std::move(signals);
@@ -150,7 +120,7 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
                           config::Diagnostics& diagnostics) {
   auto inherited = net::take_inherited_listeners();
   if (!inherited) {
-    report(inherited.error(), diagnostics);
+    diagnostics.error(std::move(inherited.error()));
     return false;
   }
   const ServerWorker::Serving serving{.options = metered(serve.gateway, *registry_),
@@ -159,7 +129,7 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
   listening_ = serve.listen;
   auto opened = open_listeners(serve.listen.gateway, *std::move(inherited), count);
   if (!opened) {
-    report(opened.error(), diagnostics);
+    diagnostics.error(std::move(opened.error()));
     return false;
   }
   for (const std::string& unused : opened->unused) {
@@ -168,7 +138,7 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
   for (unsigned i = 0; i < count; ++i) {
     auto loop = net::EventLoop::create(clock_);
     if (!loop) {
-      report(loop.error(), diagnostics);
+      diagnostics.error(std::move(loop.error()));
       return false;
     }
     workers_.push_back(std::make_unique<ServerWorker>(ServerWorker::Parts{.loop = *std::move(loop),
@@ -183,14 +153,14 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
       Diagnostic cannot{.message = fmt::format("cannot write the access log {}: {}",
                                                serve.access_log.file, std::strerror(errno)),
                         .remedy = "name a file in a folder that exists and may be written"};
-      report(cannot, diagnostics);
+      diagnostics.error(std::move(cannot));
       return false;
     }
     for (OpenListener& open : opened->of_worker[i]) {
       const std::string endpoint = open.listener.endpoint().text();
       if (workers_.back()->listen(std::move(open))) continue;
       Diagnostic cannot{.message = fmt::format("cannot watch {}", endpoint), .remedy = {}};
-      report(cannot, diagnostics);
+      diagnostics.error(std::move(cannot));
       return false;
     }
   }
@@ -226,7 +196,7 @@ bool Server::open_admin(const ServeConfig& serve, config::Diagnostics& diagnosti
   auto opened =
       AdminListener::open(serve.listen.admin, std::move(guard), std::move(overview), clock_);
   if (!opened) {
-    report(opened.error(), diagnostics);
+    diagnostics.error(std::move(opened.error()));
     return false;
   }
   admin_ = *std::move(opened);
@@ -309,7 +279,7 @@ void Server::reload() {
 bool Server::take_over(config::Diagnostics& diagnostics) {
   Parsed<std::string> text = read_file(options_.file, config::DocumentOptions{}.bytes_max);
   if (!text) {
-    report(text.error(), diagnostics);
+    diagnostics.error(std::move(text.error()));
     return false;
   }
   const Configuration configuration = read_configuration(*text, options_.file, diagnostics);

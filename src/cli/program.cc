@@ -73,8 +73,11 @@ std::string known_commands(const CLI::App& program) {
 std::string unexpected_argument(const CLI::App& command, const std::vector<std::string>& extras) {
   const auto option =
       std::ranges::find_if(extras, [](const std::string& extra) { return extra.starts_with('-'); });
-  if (option == extras.end())
-    return fmt::format("unexpected argument {}", sluice::quoted(extras.front()));
+  if (option == extras.end()) {
+    const bool takes_file = command.get_option_no_throw("--config") != nullptr;
+    return fmt::format("unexpected argument {}{}", sluice::quoted(extras.front()),
+                       takes_file ? "; the configuration is named by -c FILE" : "");
+  }
   const std::vector<std::string> names = option_names(command);
   const std::vector<std::string_view> known{names.begin(), names.end()};
   const std::string_view nearest = nearest_word(*option, known);

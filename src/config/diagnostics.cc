@@ -91,6 +91,13 @@ void Diagnostics::add(Mistake mistake) {
   if (kept_.size() < kKept) kept_.push_back(std::move(mistake));
 }
 
+void Diagnostics::error(Diagnostic diagnostic) {
+  Mistake mistake;
+  mistake.message = std::move(diagnostic.message);
+  mistake.remedy = std::move(diagnostic.remedy);
+  add(std::move(mistake));
+}
+
 void Diagnostics::error(const Node& at, std::string message, std::string remedy) {
   add(mistake_at(at, Severity::error, std::move(message), std::move(remedy)));
 }

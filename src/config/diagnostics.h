@@ -42,7 +42,9 @@ class Diagnostics {
   void warning(const Node& at, std::string message, std::string remedy = {});
   void error(const Source& source, std::size_t offset, std::string message,
              std::string remedy = {});
-  void add(Mistake mistake);  // of something without a source text
+  // Of something without a source text: its message says what.
+  void error(Diagnostic diagnostic);
+  void add(Mistake mistake);
 
   [[nodiscard]] bool ok() const noexcept { return errors_ == 0; }  // warnings are fine
   [[nodiscard]] bool empty() const noexcept { return errors_ + warnings_ == 0; }

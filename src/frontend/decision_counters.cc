@@ -13,12 +13,13 @@ using engine::Op;
 using engine::Reason;
 using metrics::Shard;
 
+// Those for which requests are refused.
 constexpr std::array kReasons{
-    Reason::allowed,       Reason::unmatched,       Reason::limited,      Reason::never,
-    Reason::queue_full,    Reason::blocked,         Reason::allow_listed, Reason::deny_listed,
-    Reason::missing_value, Reason::unauthenticated, Reason::no_rule,      Reason::too_many_rules,
-    Reason::bad_target,    Reason::store_failed,
+    Reason::limited,        Reason::never,         Reason::queue_full,   Reason::blocked,
+    Reason::deny_listed,    Reason::missing_value, Reason::no_rule,      Reason::unauthenticated,
+    Reason::too_many_rules, Reason::bad_target,    Reason::store_failed,
 };
+constexpr std::size_t kAllReasons = static_cast<std::size_t>(Reason::store_failed) + 1;
 
 DecisionWord word_of(bool allowed, bool shadow) noexcept {
   if (allowed) return DecisionWord::allow;
@@ -44,8 +45,10 @@ DecisionCounters::DecisionCounters(metrics::Registry& registry,
   for (const rules::Rule& rule : rules_->rules()) {
     by_rule_.emplace_back(registry, rule.domain, rule.name);
   }
+  refusals_.resize(kAllReasons);
   for (const Reason reason : kReasons) {
-    refusals_.push_back(registry.counter(kRefusals, {engine::to_string(reason)}));
+    refusals_[static_cast<std::size_t>(reason)] =
+        registry.counter(kRefusals, {engine::to_string(reason)});
   }
 }
 

@@ -38,7 +38,7 @@ class DecisionCounters {
   std::vector<OfRule> by_rule_;             // in the order of the rules
   OfRule by_none_;                          // no rule had a say
   OfRule by_others_;                        // decided by rules of an earlier set
-  std::vector<metrics::Counter> refusals_;  // by reason
+  std::vector<metrics::Counter> refusals_;  // by reason; of nothing for those that refuse nobody
 };
 
 }  // namespace sluice::frontend

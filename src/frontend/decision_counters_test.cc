@@ -67,7 +67,7 @@ TEST_F(DecisionCountersTest, CountWhatEveryRuleSaid) {
   EXPECT_EQ(said("shadow", "allow"), 1);
   EXPECT_EQ(said("shadow", "shadow_deny"), 2) << "not asked about what is refused";
   EXPECT_EQ(refused("limited"), 1);
-  EXPECT_EQ(refused("allowed"), 0);
+  EXPECT_EQ(refused("allowed"), -1) << "no reason to refuse";
 }
 
 TEST_F(DecisionCountersTest, CountWhatNoRuleConcerns) {

@@ -220,7 +220,7 @@ TEST(StateFile, RefusesWhatIsNotItsOwnUnlessItMayStartFresh) {
   const auto refused = CounterTable::open(options);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().text(), HasSubstr(folder.file()));
-  EXPECT_THAT(refused.error().text(), HasSubstr("start fresh"));
+  EXPECT_THAT(refused.error().text(), HasSubstr("or remove it"));
   options.start_fresh = true;
   const auto opened = CounterTable::open(options);
   ASSERT_TRUE(opened) << opened.error().text();

@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 import unittest
 
 from gateway_support import PATIENCE, Client, GatewayTest, get, reply, wait_until
@@ -100,8 +101,18 @@ class Demonstration(GatewayTest):
         self.assertIn("demo-free", self.told)
         self.assertIn("demo-paid", self.told)
 
+    # Whoever used up what is there for all pages can still try the others.
     def test_a_login_is_blocked(self):
-        self.assertEqual(self.statuses(4, "/login", "x-api-key: demo-paid"), [200] * 3 + [429])
+        self.assertEqual(self.statuses(6, "/hello")[-1], 429)
+        with Client(socket.create_connection(("127.0.0.1", self.port))) as client:
+            answers = [client.get("/login") for _ in range(4)]
+        self.assertEqual([one.status for one in answers], [200] * 3 + [429])
+        self.assertEqual(answers[3].get("retry-after"), "30", "the block, not the limit alone")
+
+    def test_reports_are_held(self):
+        begin = time.monotonic()
+        self.assertEqual(self.statuses(3, "/reports"), [200] * 3)
+        self.assertGreater(time.monotonic() - begin, 1.9)
 
     def test_what_is_saved_is_in_force(self):
         text = self.file.read_text()

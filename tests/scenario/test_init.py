@@ -8,6 +8,7 @@ import stat
 import unittest
 from collections import Counter
 
+from gateway_support import Gateway
 from support import ScenarioTest, sluice
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
@@ -72,9 +73,24 @@ class Files(InitTest):
             for command in told["next"]:
                 words = shlex.split(command.replace("KEY", keys[0]) if keys else command)
                 self.assertEqual(words[0], "sluice")
+                if words[1] == "serve":
+                    self.assertServes(words[-1])
+                    continue
                 done = sluice(*words[1:])
                 self.assertIn(done.code, (0, 1), command + "\n" + done.err)
                 self.assertEqual(done.err, "", command)
+
+    def assertServes(self, file):
+        """With a port that is free."""
+        text = read(file)
+        self.assertIn("gateway: 127.0.0.1:8080", text)
+        with open(file, "w", encoding="utf-8") as changed:
+            changed.write(text.replace("127.0.0.1:8080", "127.0.0.1:0"))
+        front = Gateway(file)
+        try:
+            self.assertIn(front.get("/v1/a").status, (401, 502))  # there is no application
+        finally:
+            self.assertEqual(front.stop(), 0)
 
     def test_a_path_with_a_blank_is_quoted_in_the_next_commands(self):
         done = self.ok("init", "login", "-o", self.path("a b", "my config.yaml"), "--json")

@@ -62,6 +62,33 @@ class Check(ScenarioTest):
         self.ok("check", "--offline", keys)
         self.refuses(2, r"FILE is required", "check")
 
+    # What a server would stumble over, before anybody tells it to read the file.
+    def test_certificates_and_tokens_that_cannot_be_used(self):
+        listen = (
+            "listen: {gateway: '127.0.0.1:0', admin: '127.0.0.1:0'}\n"
+            "upstreams: {app: {servers: ['127.0.0.1:1']}}\nroutes: [{upstream: app}]\n"
+        )
+        short = self.file("token", "short\n")
+        cases = (
+            ("gateway: {tls: {certificates: [{certificate: no.pem, key: k}]}}\n", r"no\.pem"),
+            ("admin: {token_file: nowhere}\n", r"cannot open '.*nowhere'"),
+            (f"admin: {{token_file: {short}}}\n", r"the token in '.*token' is too short"),
+        )
+        for more, problem in cases:
+            file = self.file("sluice.yaml", CONFIGURATION + listen + more)
+            done = sluice("check", file)
+            self.assertEqual(done.code, 1, more)
+            self.assertRegex(done.err, problem)
+            self.ok("check", "--offline", file)
+
+    def test_modes_that_do_nothing_yet(self):
+        rule = "  - {name: shared, limit: 5/1s, per: [ip], mode: gossip}\n"
+        done = sluice("check", self.file("sluice.yaml", "rules:\n" + rule))
+        self.assertEqual(done.code, 0)
+        self.assertRegex(done.err, r"sluice\.yaml:2:5: warning: rule 'shared' has a mode, but")
+        local = self.file("sluice.yaml", "rules:\n" + rule.replace("gossip", "local"))
+        self.assertEqual(self.ok("check", local).err, "")
+
     def test_the_schema_names_every_key_of_a_good_file(self):
         schema = json.loads(self.ok("check", "--print-schema").out)
         rule = schema["$defs"]["rule"]["properties"]

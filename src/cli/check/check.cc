@@ -2,6 +2,7 @@
 
 #include "app/api_key_grammar.h"
 #include "app/configuration.h"
+#include "app/serve_files.h"
 #include "base/read_file.h"
 #include "base/text.h"
 #include "cli/rule_text.h"
@@ -183,6 +184,8 @@ ExitCode check(const CheckOptions& options) {
   if (!options.offline) {
     (void)app::load_clients(configuration.clients, diagnostics);
     if (configuration.envoy) trees = app::load_envoy(*configuration.envoy, diagnostics);
+    (void)app::load_tls(configuration.serve, diagnostics);
+    (void)app::load_guard(configuration.serve.admin, diagnostics);
   }
   if (!diagnostics.ok()) {
     return report_mistakes(diagnostics, options,

@@ -141,6 +141,7 @@ std::vector<std::string> commands_for(const Recipe& recipe, const std::string& f
   for (const std::string_view trial : recipe.trials) {
     commands.push_back(fmt::format(fmt::runtime(trial), fmt::arg("file", word)));
   }
+  commands.push_back("sluice serve -c " + word);
   return commands;
 }
 

@@ -28,25 +28,34 @@ listen: {{gateway: '127.0.0.1:{gateway}', admin: '127.0.0.1:{admin}'}}
 upstreams: {{echo: {{servers: ['{echo}']}}}}
 routes: [{{path: /**, upstream: echo}}]
 clients: {{api_keys: {{header: x-api-key, file: keys.yaml}}}}
+# Of the rules of a group that concern a request, the most specific one counts.
 rules:
   # Who has no key, by address.
   - name: anonymous
+    group: pages
     match: {{authenticated: false}}
     per: [ip]
     limit: 5/10s
   # Who has one, by what was booked: demo-free and demo-paid are in keys.yaml.
   - name: plans
+    group: pages
     match: {{authenticated: true}}
     per: [api_key]
     limit: 10/10s
     tiers: {{by: client.tier, values: {{free: 10/10s, paid: 100/10s}}}}
   # Guessing passwords gets nobody anywhere.
-  - {{name: login, match: {{path: /login}}, per: [ip], limit: 3/1m, block: {{for: 30s}}}}
+  - name: login
+    group: pages
+    match: {{path: /login}}
+    per: [ip]
+    limit: 3/1m
+    block: {{for: 30s}}
   # Not refused, but held until their turn comes.
   - name: reports
+    group: pages
     match: {{path: /reports}}
     per: [ip]
-    limit: {{rate: 1/1s, algorithm: leaky_bucket, burst: 5}}
+    limit: {{rate: 1/1s, algorithm: leaky_bucket}}
     over: {{queue: 5s}}
 )";
 
@@ -58,13 +67,13 @@ constexpr std::string_view kWhatToTry =
   curl -i -H 'x-api-key: demo-paid' http://{gateway}/hello  paid: 100 in 10 s
   for i in $(seq 7); do curl -s -o /dev/null -w '%{{http_code}} ' http://{gateway}/; done
   curl -i http://{gateway}/login                            3 a minute, then blocked for 30 s
-  curl -i http://{gateway}/reports                          held: one a second, whoever asks
-  sluice status --server http://{admin} --watch 1s          the server at this moment
+  curl -i http://{gateway}/reports                          held: one a second, with a key or without
+  sluice status --server http://{admin} --watch 1s        the server at this moment
   sluice load http://{gateway}/ --rate 20/s -H 'x-api-key: demo-free' --svg load.svg
-  curl -s http://{admin}/metrics                            its counters
+  curl -s http://{admin}/metrics                          its counters
 
 Its rules are in {file}
-Edit them: what you save is in force at once. Ctrl-C ends it.
+Edit them: what you save is in force at once. Ctrl-C ends it and removes them.
 )";
 
 // The usual port, if it is free; any other one otherwise.

@@ -126,8 +126,7 @@ Parsed<std::unique_ptr<LimitRegistry>> LimitRegistry::open(const Mapping& mappin
     if (checksum_in(record) == 0) continue;
     if (checksum_in(record) != checksum_of(record) || registry->adopt(number) == nullptr) {
       return mistake(fmt::format("state file '{}': limit {} is damaged", mapping.file(), number),
-                     "give another path, or allow the state to start fresh, which forgets all "
-                     "counts");
+                     "give another path, or remove it, which forgets all counts");
     }
   }
   return registry;

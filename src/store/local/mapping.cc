@@ -105,7 +105,7 @@ tl::unexpected<Diagnostic> problem(const std::string& path, std::string_view wha
   return mistake(fmt::format("state file {}: {}", sluice::quoted(path), what), std::move(remedy));
 }
 
-constexpr std::string_view kOrFresh = "or allow the state to start fresh, which forgets all counts";
+constexpr std::string_view kOrFresh = "or remove it, which forgets all counts";
 
 // ---- locks ------------------------------------------------------------------------------------
 

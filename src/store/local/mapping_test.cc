@@ -64,7 +64,7 @@ class StateFile : public ::testing::Test {
   std::string file_ = folder_.file("state");
 };
 
-const Words kMayStartFresh{"or allow the state to start fresh, which forgets all counts"};
+const Words kMayStartFresh{"or remove it, which forgets all counts"};
 
 Words fresh_and(const std::string& word) { return {word, kMayStartFresh.front()}; }
 
