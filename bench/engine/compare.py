@@ -73,10 +73,10 @@ def page(arguments: argparse.Namespace, best: dict) -> tuple:
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     table, met = budget_table(budgets(best))
     lines += ["", *table, ""]
-    lines.append(
-        "Beside a bare yes or no, which says neither what is left nor when to come back, and of which"
-    )
-    lines.append("the processor begins several before the memory of the first is there:")
+    lines += [
+        "Beside a bare yes or no, which says neither what is left nor when to come back, and of",
+        "which the processor begins several before the memory of the first is there:",
+    ]
     for pages, name in PAGES.items():
         ratio = best[pages, "engine", 1000] / best[pages, "table", 1]
         lines.append(f"{ratio:.2f} times with {name}.")
