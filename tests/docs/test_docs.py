@@ -286,6 +286,13 @@ class Documents(unittest.TestCase):
                         self.assertIn(anchor, anchors_of(target))
         self.assertGreater(seen, 0, "no document links to another")
 
+    def test_every_field_of_the_access_log_is_told_of(self):
+        source = (ROOT / "src" / "frontend" / "access_record.cc").read_text(encoding="utf-8")
+        fields = set(re.findall(r'json\.(?:begin|text|number|number_if)\("(\w+)"', source))
+        told = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
+        self.assertGreater(len(fields), 20)
+        self.assertEqual({field for field in fields if f"`{field}`" not in told}, set())
+
     def test_every_trace_says_what_it_shows(self):
         traces = sorted((ROOT / "examples" / "traces").iterdir())
         self.assertGreater(len(traces), 0)
