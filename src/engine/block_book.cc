@@ -63,9 +63,8 @@ Parsed<std::unique_ptr<BlockBook>> BlockBook::open(const std::string& file) {
                      "remove it, or name another one");
     }
     // All of it at once: a full disk is noticed here, not by a signal later.
-    if (is_new && (errno = ::posix_fallocate(descriptor.get(), 0, sizeof(File))) != 0) {
-      return failed("cannot allocate");
-    }
+    if (is_new) errno = ::posix_fallocate(descriptor.get(), 0, sizeof(File));
+    if (is_new && errno != 0) return failed("cannot allocate");
     flags = MAP_SHARED;
   }
   void* const memory =

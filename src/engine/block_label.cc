@@ -96,7 +96,7 @@ std::string_view write_label(std::string_view captured, std::span<const Per> per
   for (const Per& one : per) {
     if (captured.size() < 2) break;
     const auto kind = static_cast<Per::Kind>(captured[0]);
-    const auto size = static_cast<std::size_t>(captured[1]);
+    const auto size = std::size_t{static_cast<unsigned char>(captured[1])};
     if (&one != per.data()) label.add(" ");
     add_value(label, kind, captured.substr(2, size), one);
     captured.remove_prefix(std::min(captured.size(), size + 2));

@@ -45,7 +45,7 @@ EnvoySnapshot::~EnvoySnapshot() {
 Parsed<std::shared_ptr<const EnvoySnapshot>> EnvoySnapshot::make(
     std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes, store::Store& store,
     Now now) {
-  const std::shared_ptr<EnvoySnapshot> snapshot{new EnvoySnapshot{std::move(rules), modes, store}};
+  std::shared_ptr<EnvoySnapshot> snapshot{new EnvoySnapshot{std::move(rules), modes, store}};
   Parsed<void> used = snapshot->use_counters(now);
   if (!used) return tl::unexpected(std::move(used.error()));
   return snapshot;

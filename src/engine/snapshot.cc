@@ -70,8 +70,7 @@ Snapshot::~Snapshot() {
 Parsed<std::shared_ptr<const Snapshot>> Snapshot::make(std::shared_ptr<const rules::RuleSet> rules,
                                                        std::vector<Override> overrides,
                                                        store::Store& store, Now now) {
-  const std::shared_ptr<Snapshot> snapshot{
-      new Snapshot{std::move(rules), std::move(overrides), store}};
+  std::shared_ptr<Snapshot> snapshot{new Snapshot{std::move(rules), std::move(overrides), store}};
   Parsed<void> planned = snapshot->plan_all(now);
   if (planned) planned = snapshot->plan_overrides(now);
   if (!planned) return tl::unexpected(std::move(planned.error()));
