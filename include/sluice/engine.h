@@ -105,6 +105,8 @@ struct Response {
 class Admission {
  public:
   Admission() noexcept;
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
   Admission(Admission&& other) noexcept;
   Admission& operator=(Admission&& other) noexcept;
   ~Admission();
