@@ -265,6 +265,15 @@ class Answers(GatewayTest):
             self.assertEqual((early.status, early.get("link")), (103, "</a>"))
             self.assertEqual(client.answer().body, b"a")
 
+    # What was said before the answer takes no room from it.
+    def test_any_number_of_hints_may_come(self):
+        hint = b"HTTP/1.1 103 Early Hints\r\nLink: </%s>\r\n\r\n" % (b"a" * 200)
+        with self.gateway(self.fixed(hint * 200 + reply(b"a"))).connect() as client:
+            client.send(get())
+            for _ in range(200):
+                self.assertEqual(client.answer(interim=True).status, 103)
+            self.assertEqual(client.answer().body, b"a")
+
     def test_connections_to_upstreams_are_used_again(self):
         app = self.upstream()
         with self.gateway(app).connect() as client:

@@ -271,6 +271,7 @@ Connection::Step Connection::pass_interim() {
     if (written && stream_.write(*written).bytes != written->size()) return cut();
   }
   exchange.response.reset();
+  exchange.from_server.compact();  // the answer has all the room, whatever was said before it
   return Step::again;
 }
 
