@@ -126,6 +126,15 @@ IoResult Socket::peek(std::span<char> into) noexcept {
   return IoResult::would_block();
 }
 
+bool Socket::is_silent() const noexcept {
+  char byte = 0;
+  ssize_t got = 0;
+  do {
+    got = ::recv(descriptor_.get(), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  return got < 0 && is_not_ready(errno);
+}
+
 IoResult Socket::send(std::span<const iovec> parts) noexcept {
   if (!writable_) return IoResult::would_block();
   const std::span<const iovec> offered = first_parts(parts);

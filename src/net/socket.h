@@ -45,6 +45,9 @@ class Socket {
   // which are told anew.
   [[nodiscard]] IoResult peek(std::span<char> into) noexcept;
   void wait_for_more() noexcept { readable_ = false; }
+  // Nothing has come that was not read, not even the end. Asks the system: what came during this
+  // turn of the loop has not been told yet.
+  [[nodiscard]] bool is_silent() const noexcept;
   [[nodiscard]] IoResult send(std::span<const iovec> parts) noexcept;
 
   [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(descriptor_); }

@@ -38,6 +38,8 @@ class Stream {
   // What stands before TLS: the bytes stay unread. Too few of them: wait for more, and try again.
   [[nodiscard]] IoResult peek(std::span<char> into) noexcept { return socket_.peek(into); }
   void wait_for_more() noexcept { socket_.wait_for_more(); }
+  // Nothing has come that was not read, not even the end, told or not.
+  [[nodiscard]] bool is_silent() const noexcept { return !can_read() && socket_.is_silent(); }
   // Done means that some bytes went, not all. Under TLS, what was blocked has to be offered again,
   // with or without more behind it.
   [[nodiscard]] IoResult write(std::span<const iovec> parts) noexcept;

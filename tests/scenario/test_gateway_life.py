@@ -119,6 +119,23 @@ class Reload(GatewayTest):
             self.assertEqual(client.get().body, b"new")
 
 
+    # Who edits a rule does not want every server to be connected to anew.
+    def test_connections_to_servers_stay(self):
+        app = self.upstream()
+        front = self.gateway(app, workers=1)
+        edits = (
+            ({"rules": "[{name: b, per: ip, limit: 9/1s}]"}, 1),
+            ({"of_upstream": "answer: 9s"}, 2),  # of the upstream itself: another one
+        )
+        with front.connect() as client:
+            client.get()
+            for count, (edit, connection) in enumerate(edits, 1):
+                self.replace(self.configuration(app, workers=1, **edit))
+                wait_until(lambda: front.said.count("took over") == count, "it is in force")
+                client.get()
+                self.assertEqual(app.requests[-1].connection, connection)
+
+
 class Ends(GatewayTest):
     def test_draining_loses_no_request(self):
         front = self.gateway(self.upstream())

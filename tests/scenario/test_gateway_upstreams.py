@@ -1,5 +1,6 @@
 """Upstreams that are down, slow, wrong or gone, and how the gateway chooses among several."""
 
+import signal
 import socket
 import threading
 import time
@@ -160,6 +161,24 @@ class Failures(GatewayTest):
             app.wires[0].send(reply(b"forged"))
             wait_until(lambda: not app.threads[1].is_alive(), "the gateway hung up")
             self.assertEqual(client.get().body, b"hello")
+
+    # Nor do those that come together with the next request: both wait for a gateway that was busy.
+    def test_unasked_bytes_beside_a_request_are_not_its_answer(self):
+        farewells = {"forged": reply(b"forged"), "late": reply(status="408 Timeout"), "end": b""}
+        for name, said in farewells.items():
+            for request in (get("/b"), post(b"", path="/b")):
+                with self.subTest(said=name, request=request[:4]):
+                    app = self.upstream()
+                    front = self.gateway(app, workers=1)
+                    with front.connect() as client:
+                        client.get("/a")
+                        front.signal(signal.SIGSTOP)
+                        client.send(request)
+                        app.wires[0].send(said)
+                        app.wires[0].sock.shutdown(socket.SHUT_WR)
+                        front.signal(signal.SIGCONT)
+                        self.assertEqual(client.answer().body, b"hello")
+                    self.assertEqual([one.connection for one in app.requests], [1, 2])
 
     def test_a_body_on_204_is_not_passed_on(self):
         raw = b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello"

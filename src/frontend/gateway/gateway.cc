@@ -19,7 +19,7 @@ Gateway::Gateway(const Parts& parts, std::shared_ptr<const GatewayOptions> optio
       resolver_(parts.resolver),
       worker_(parts.worker),
       observer_(parts.observer),
-      routing_(std::make_shared<Routing>(loop_, resolver_, std::move(options))),
+      routing_(std::make_shared<Routing>(loop_, resolver_, std::move(options), nullptr)),
       lingering_(loop_),
       next_id_(random_seed()),
       random_(random_seed()) {}
@@ -29,7 +29,7 @@ Gateway::~Gateway() {
 }
 
 void Gateway::use(std::shared_ptr<const GatewayOptions> options) {
-  routing_ = std::make_shared<Routing>(loop_, resolver_, std::move(options));
+  routing_ = std::make_shared<Routing>(loop_, resolver_, std::move(options), routing_.get());
   ++generation_;
   exchanges_.clear();
 }

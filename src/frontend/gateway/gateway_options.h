@@ -28,6 +28,8 @@ enum class Balance : std::uint8_t { round_robin, least_connections, hash };
 struct ServerOptions {
   net::Endpoint endpoint;
   std::uint32_t weight = 1;
+
+  friend bool operator==(const ServerOptions&, const ServerOptions&) = default;
 };
 
 struct UpstreamOptions {
@@ -46,6 +48,8 @@ struct UpstreamOptions {
   std::shared_ptr<const net::TlsClient> tls;               // null: plain
   std::string host;                                        // for Host; empty: the client's
   std::shared_ptr<const frontend::UpstreamMeters> meters;  // null: nobody counts
+
+  friend bool operator==(const UpstreamOptions&, const UpstreamOptions&) = default;
 };
 
 struct RouteOptions {

@@ -1,6 +1,8 @@
 // Options with their routes and upstreams, as one worker uses them.
 //
-// Requests under way keep what they began with; the last one lets it go. One thread.
+// Requests under way keep what they began with; the last one lets it go. Upstreams that are the
+// same in the next options go on there, with their idle connections and what is known of their
+// servers. One thread.
 #pragma once
 
 #include "frontend/gateway/gateway_options.h"
@@ -8,22 +10,18 @@
 #include "frontend/gateway/upstream.h"
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 namespace sluice::gateway {
 
 struct Routing {
-  Routing(net::EventLoop& loop, net::Resolver& resolver, std::shared_ptr<const GatewayOptions> all)
-      : options(std::move(all)), router(options->routes) {
-    for (const UpstreamOptions& upstream : options->upstreams) {
-      groups.push_back(std::make_unique<UpstreamGroup>(loop, resolver, upstream));
-    }
-  }
+  // `before`: whom this one replaces; null: nobody.
+  Routing(net::EventLoop& loop, net::Resolver& resolver, std::shared_ptr<const GatewayOptions> all,
+          const Routing* before);
 
   std::shared_ptr<const GatewayOptions> options;
   Router router;
-  std::vector<std::unique_ptr<UpstreamGroup>> groups;
+  std::vector<std::shared_ptr<UpstreamGroup>> groups;
 };
 
 }  // namespace sluice::gateway

@@ -72,16 +72,22 @@ void UpstreamServer::forget(UpstreamConnection& idle) noexcept {
   delete &idle;
 }
 
+// What a server says unasked, or its end, may have come in this turn of the loop and not been told
+// yet: it must not become somebody's answer.
+std::unique_ptr<UpstreamConnection> UpstreamServer::take_idle() noexcept {
+  while (!idle_.empty() && !idle_.front()->stream_.is_silent()) forget(*idle_.front());
+  if (idle_.empty()) return nullptr;
+  std::unique_ptr<UpstreamConnection> connection{idle_.pop_front()};
+  connection->idle_.cancel();
+  connection->used_before_ = true;
+  --idle_count_;
+  ++in_use_;
+  ++counts_.reuses;
+  return connection;
+}
+
 std::unique_ptr<UpstreamConnection> UpstreamServer::take(bool fresh) {
-  if (!fresh && !idle_.empty()) {
-    std::unique_ptr<UpstreamConnection> connection{idle_.pop_front()};
-    connection->idle_.cancel();
-    connection->used_before_ = true;
-    --idle_count_;
-    ++in_use_;
-    ++counts_.reuses;
-    return connection;
-  }
+  if (std::unique_ptr<UpstreamConnection> idle = fresh ? nullptr : take_idle()) return idle;
   const std::optional<net::SocketAddress> to = address();
   if (!to) return nullptr;
   auto connection = std::make_unique<UpstreamConnection>(*this);
@@ -128,17 +134,23 @@ void UpstreamServer::failed(MonoTime now) noexcept {
 // ---- groups -----------------------------------------------------------------------------------
 
 UpstreamGroup::UpstreamGroup(net::EventLoop& loop, net::Resolver& resolver,
-                             const UpstreamOptions& options)
-    : options_(options) {
-  for (const ServerOptions& server : options.servers) {
-    servers_.push_back(std::make_unique<UpstreamServer>(loop, resolver, options, server));
+                             std::shared_ptr<const UpstreamOptions> options)
+    : options_(std::move(options)) {
+  for (const ServerOptions& server : options_->servers) {
+    servers_.push_back(std::make_unique<UpstreamServer>(loop, resolver, *options_, server));
   }
+}
+
+bool UpstreamGroup::serves(const UpstreamOptions& options) const {
+  UpstreamOptions other = options;
+  other.meters = options_->meters;  // of the same name, so they count the same
+  return options.tls == nullptr && other == *options_;
 }
 
 UpstreamServer& UpstreamGroup::choose(std::uint64_t client, const UpstreamServer* except,
                                       MonoTime now) noexcept {
-  UpstreamServer* chosen = options_.balance == Balance::hash ? by_hash(client, except, now)
-                           : options_.balance == Balance::least_connections
+  UpstreamServer* chosen = options_->balance == Balance::hash ? by_hash(client, except, now)
+                           : options_->balance == Balance::least_connections
                                ? least_in_use(except, now)
                                : next_in_round(except, now);
   if (chosen != nullptr) return *chosen;

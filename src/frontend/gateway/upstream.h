@@ -92,6 +92,7 @@ class UpstreamServer {
  private:
   friend class UpstreamConnection;
   friend class UpstreamGroup;
+  [[nodiscard]] std::unique_ptr<UpstreamConnection> take_idle() noexcept;
   void forget(UpstreamConnection& idle) noexcept;
   void look_up();
   void on_found(const net::Resolution& found);
@@ -123,13 +124,17 @@ class UpstreamServer {
 
 class UpstreamGroup {
  public:
-  UpstreamGroup(net::EventLoop& loop, net::Resolver& resolver, const UpstreamOptions& options);
+  UpstreamGroup(net::EventLoop& loop, net::Resolver& resolver,
+                std::shared_ptr<const UpstreamOptions> options);
+
+  // With these options it would be the same. Under TLS never: whom to believe may have changed.
+  [[nodiscard]] bool serves(const UpstreamOptions& options) const;
 
   // The server for the next request; `client` is a hash of who is asking. Not `except`, unless it
   // is the only one.
   [[nodiscard]] UpstreamServer& choose(std::uint64_t client, const UpstreamServer* except,
                                        MonoTime now) noexcept;
-  [[nodiscard]] const UpstreamOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const UpstreamOptions& options() const noexcept { return *options_; }
   [[nodiscard]] const std::vector<std::unique_ptr<UpstreamServer>>& servers() const noexcept {
     return servers_;
   }
@@ -140,7 +145,7 @@ class UpstreamGroup {
   [[nodiscard]] UpstreamServer* by_hash(std::uint64_t client, const UpstreamServer* except,
                                         MonoTime now) noexcept;
 
-  const UpstreamOptions& options_;
+  std::shared_ptr<const UpstreamOptions> options_;  // outlives the servers
   std::vector<std::unique_ptr<UpstreamServer>> servers_;
 };
 

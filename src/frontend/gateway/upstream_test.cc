@@ -26,11 +26,12 @@ class Choice : public ::testing::Test {
           {.endpoint = net::Endpoint::parse("127.0.0.1:" + std::to_string(9000 + i)).value(),
            .weight = weights[i]});
     }
-    group_ = std::make_unique<UpstreamGroup>(*loop_, resolver_, options_);
+    group_ = std::make_unique<UpstreamGroup>(*loop_, resolver_,
+                                             std::make_shared<UpstreamOptions>(options_));
     return *group_;
   }
   [[nodiscard]] std::size_t number(const UpstreamServer& server) const {
-    return static_cast<std::size_t>(&server.options() - options_.servers.data());
+    return static_cast<std::size_t>(&server.options() - group_->options().servers.data());
   }
   std::vector<std::size_t> chosen(int times, const UpstreamServer* except = nullptr) {
     std::vector<std::size_t> numbers;
@@ -47,6 +48,21 @@ class Choice : public ::testing::Test {
 };
 
 using Numbers = std::vector<std::size_t>;
+
+// An edit of something else leaves connections and what is known of servers as they are.
+TEST_F(Choice, GoesOnInTheNextOptionsUnlessItsOwnHaveChanged) {
+  const UpstreamGroup& before = group(Balance::round_robin, {1, 2});
+  EXPECT_TRUE(before.serves(options_));
+  UpstreamOptions edited = options_;
+  edited.servers[1].weight = 3;
+  EXPECT_FALSE(before.serves(edited));
+  edited = options_;
+  edited.answer_within = 31s;
+  EXPECT_FALSE(before.serves(edited));
+  edited = options_;
+  edited.name = "other";
+  EXPECT_FALSE(before.serves(edited));
+}
 
 // As often as its weight, and spread: never all turns of one server in a row.
 TEST_F(Choice, GoesRoundByWeight) {
