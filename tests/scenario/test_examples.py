@@ -82,18 +82,30 @@ class Examples(ScenarioTest):
         self.assertEqual(passed, {"mallory": 4, "alice": 6})
 
     def test_a_url_shortener(self):
-        hourly, create, delete = SlidingLog(100, 3600), SlidingLog(3, 60), SlidingLog(10, 60)
+        hourly, on_shard, delete = SlidingLog(100, 3600), SlidingLog(3, 60), SlidingLog(10, 60)
         expected = []
         for request in requests("shortener"):
             now, user = seconds(request), request["user"]
-            own = {"/createURL": create, "/deleteURL": delete}.get(request["target"])
-            logs = [hourly] + ([own] if own else [])
-            fits = all(log.fits(user, now) for log in logs)
-            for log in logs if fits else []:
-                log.add(user, now)
+            logs = [(delete, user)]
+            if request["target"] == "/createURL":
+                logs = [(hourly, user), (on_shard, (user, request["headers"]["x-shard"]))]
+            fits = all(log.fits(key, now) for log, key in logs)
+            for log, key in logs if fits else []:
+                log.add(key, now)
             expected.append(fits)
-        self.assertEqual([allowed for allowed, _ in self.verdicts("shortener")], expected)
-        self.assertEqual(expected.count(False), 17)
+        verdicts = self.verdicts("shortener")
+        self.assertEqual([allowed for allowed, _ in verdicts], expected)
+        # Each of the three rules has its part, and none of them would do without the others.
+        refused = Counter(rule for allowed, rule in verdicts if not allowed)
+        self.assertEqual(refused, {"create-per-user": 20, "create-per-shard": 5, "delete": 2})
+
+    # Three on one shard, and three on another: the shards count for themselves.
+    def test_a_user_has_three_a_minute_on_each_shard(self):
+        passed = Counter()
+        for request, (allowed, _) in zip(requests("shortener"), self.verdicts("shortener")):
+            if request["target"] == "/createURL" and request["time"] < "2026-01-01T00:01":
+                passed[request["user"], request["headers"]["x-shard"]] += 1 if allowed else 0
+        self.assertEqual(passed, {("ada", "s1"): 3, ("ada", "s2"): 3, ("bob", "s1"): 3})
 
     def test_what_no_rule_matches_is_rejected(self):
         verdicts = self.verdicts("closed")
