@@ -90,6 +90,74 @@ class Check(ScenarioTest):
         local = self.file("sluice.yaml", "rules:\n" + rule.replace("gossip", "local"))
         self.assertEqual(self.ok("check", local).err, "")
 
+    def promised(self, rule, more=""):
+        file = self.file("sluice.yaml", f"rules: [{{name: a, {rule}}}]\n{more}")
+        text = self.ok("check", file).out
+        [limit] = json.loads(self.ok("check", "--json", file).out)["rules"][0]["limits"]
+        self.assertIn(limit["bound"], text)
+        return limit["most"], limit["bound"], text
+
+    # Whatever a request may bring along, and whoever is treated otherwise.
+    def test_the_bound_holds_for_whoever_may_have_most(self):
+        claim = "per: user, limit: {rate: 5/1h, from: {claim: quota, max: 1000}}"
+        self.assertEqual(self.promised(claim)[:2], (1999, "1999 in any 1h"))
+        twice = "overrides: [{who: user=acme, factor: 10x}, {who: user=zoo, factor: 2x}]\n"
+        most, bound, text = self.promised("per: user, limit: 5/1h", twice)
+        self.assertEqual((most, bound), (99, "99 in any 1h"))
+        self.assertIn("by override 10x", text)
+        self.assertEqual(self.promised(claim, twice)[0], 19999)
+        # Overrides that are over, that give less, or that concern nobody here.
+        for other in (
+            "{who: user=a, factor: 10x, until: '2020-01-01T00:00:00Z'}",
+            "{who: user=a, factor: 0.5x}",
+            "{who: tenant=a, factor: 10x}",
+        ):
+            rest = f"overrides: [{other}]\n"
+            self.assertEqual(self.promised("per: user, limit: 5/1h", rest)[0], 9, other)
+
+    def test_what_is_charged_later_may_be_overrun_by_what_is_in_flight(self):
+        limit = "limit: {rate: 3/1h, algorithm: sliding_log}"
+        after = self.promised(limit + ", count: {status: [401], when: after}")
+        self.assertEqual(after[:2], (3, "3 in any 1h + in flight"))
+        at_once = self.promised(limit + ", count: {status: [401]}")
+        self.assertEqual(at_once[:2], (3, "3 in any 1h"))
+        window = "limit: {rate: 3/1h, algorithm: fixed_window, align: first_request}"
+        self.assertEqual(self.promised(window)[0], 5)
+        self.assertEqual(self.promised(window + ", count: {status: [401]}")[0], 6, "refunds")
+
+    def test_a_shadow_limits_nothing(self):
+        most, bound, _ = self.promised("limit: 3/1h, over: shadow")
+        self.assertEqual((most, bound), (None, "none (shadow)"))
+
+    def limits(self, count, more=""):
+        rules = "".join(
+            f"  - {{name: r{i}, match: {{path: /{i}}}, limit: {i + 1}/1h}}\n" for i in range(count)
+        )
+        return self.file("sluice.yaml", "rules:\n" + rules + more)
+
+    # Whoever calls a file good has looked whether there is room for it.
+    def test_limits_that_the_memory_does_not_hold(self):
+        memory = "state: {memory: 4MiB}\n"
+        done = sluice("check", self.limits(1093, memory))
+        self.assertEqual(done.code, 1)
+        self.assertIn("1093 different limits, and 4MiB of memory hold 1092", done.err)
+        self.assertIn("write state: {memory: 5MiB}", done.err)
+        answer = json.loads(sluice("check", "--json", self.limits(1093, memory)).out)
+        self.assertEqual(answer["errors"], 1)
+        self.assertEqual(sluice("explain", "/", "-c", self.limits(1093, memory)).code, 3)
+        # Exactly as many as are said to fit do, with what overrides and blocks need.
+        self.ok("check", self.limits(1092, memory))
+        self.assertEqual(sluice("explain", "/", "-c", self.limits(1092, memory)).code, 0)
+        block = "  - {name: b, limit: 2000/1h, block: {for: 1h, after: 2}, per: ip}\n"
+        twice = "overrides: [{who: ip=192.0.2.1, factor: 2.5x}]\n"
+        for count, code in ((1088, 0), (1089, 1)):
+            file = self.limits(count, block + memory + twice)
+            self.assertEqual(sluice("check", file).code, code)
+            self.assertEqual(sluice("explain", "/", "-c", file).code, 3 * code)
+
+    def test_the_memory_that_is_configured_is_used_to_explain(self):
+        self.assertIn("+ r1499 per", self.ok("explain", "/1499", "-c", self.limits(1500)).out)
+
     def test_the_schema_names_every_key_of_a_good_file(self):
         schema = json.loads(self.ok("check", "--print-schema").out)
         rule = schema["$defs"]["rule"]["properties"]
