@@ -1,5 +1,6 @@
 #include "app/engine_room.h"
 
+#include "app/logged_fields.h"
 #include "rules/rule_set.h"
 
 #include <algorithm>
@@ -52,7 +53,9 @@ bool EngineRoom::replace(const Configuration& configuration, config::Diagnostics
                   .lists = nullptr,
                   .identifier = load_clients(configuration.clients, diagnostics),
                   .require_proof = configuration.clients.require,
-                  .counters = nullptr};
+                  .counters = nullptr,
+                  .logged = std::make_shared<const frontend::AccessFormat::Options>(
+                      logged_fields(configuration))};
   if (configuration.envoy) content.envoy = envoy_snapshot(*configuration.envoy, diagnostics);
   const bool has_trees = content.envoy != nullptr || !configuration.envoy;
   if (content.identifier == nullptr || !has_trees) return false;

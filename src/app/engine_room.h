@@ -16,6 +16,7 @@
 #include "engine/overrides.h"
 #include "engine/snapshot.h"
 #include "engine/worker.h"
+#include "frontend/access_record.h"
 #include "frontend/decision_counters.h"
 #include "identity/identifier.h"
 #include "metrics/registry.h"
@@ -43,6 +44,8 @@ class EngineRoom {
     std::shared_ptr<const identity::Identifier> identifier;
     bool require_proof = false;
     std::shared_ptr<const frontend::DecisionCounters> counters;  // null: nobody counts
+    // What the access log writes, and what it hides.
+    std::shared_ptr<const frontend::AccessFormat::Options> logged;
   };
 
   // Opens the table and everything that the configuration names. Decisions are counted in the

@@ -15,14 +15,27 @@ FileDescriptor open_log(const std::string& file) noexcept {
 
 RequestObserver::RequestObserver(const AccessLogConfig& log, const frontend::RequestMeters& meters,
                                  metrics::Shard shard, Operator who)
-    : meters_(meters), shard_(shard), complaints_(std::move(who.say)), warn_(std::move(who.warn)) {
+    : meters_(meters),
+      shard_(shard),
+      form_(log.json ? frontend::LogForm::json : frontend::LogForm::text),
+      complaints_(std::move(who.say)),
+      warn_(std::move(who.warn)) {
   if (log.file.empty()) return;
   file_ = open_log(log.file);
-  log_.emplace(std::make_shared<const frontend::AccessFormat>(frontend::AccessFormat::Options{
-                   .form = log.json ? frontend::LogForm::json : frontend::LogForm::text,
-                   .headers = {},
-                   .secrets = {}}),
+  frontend::AccessFormat::Options usual;
+  usual.form = form_;
+  log_.emplace(std::make_shared<const frontend::AccessFormat>(std::move(usual)),
                frontend::AccessLog::Options{.refusals_per_second = log.refusals_per_second});
+}
+
+// The form stays what it was at the start: a file has one.
+void RequestObserver::use(const EngineRoom::Content& content) {
+  counters_ = content.counters.get();
+  if (!log_ || content.logged == logged_) return;
+  logged_ = content.logged;
+  frontend::AccessFormat::Options options = *logged_;
+  options.form = form_;
+  log_->use(std::make_shared<const frontend::AccessFormat>(std::move(options)));
 }
 
 void RequestObserver::ended(const frontend::AccessRecord& record, Now now) noexcept {

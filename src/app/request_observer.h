@@ -4,6 +4,7 @@
 #pragma once
 
 #include "app/complaints.h"
+#include "app/engine_room.h"
 #include "app/serve_configuration.h"
 #include "base/file_descriptor.h"
 #include "frontend/access_log.h"
@@ -12,6 +13,7 @@
 #include "frontend/request_meters.h"
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -36,8 +38,9 @@ class RequestObserver final : public gateway::Observer {
   ~RequestObserver() override { flush(); }
 
   [[nodiscard]] bool can_log() const noexcept { return !log_ || static_cast<bool>(file_); }
-  // Those of the rules in force; null: decisions are not counted.
-  void use(const frontend::DecisionCounters* counters) noexcept { counters_ = counters; }
+  // What goes with the rules in force: who counts decisions, and what is logged of requests. Cheap
+  // when nothing has changed.
+  void use(const EngineRoom::Content& content);
   // What was logged so far goes to the file before.
   void log_to(FileDescriptor file) noexcept;
 
@@ -55,7 +58,9 @@ class RequestObserver final : public gateway::Observer {
  private:
   const frontend::RequestMeters& meters_;
   const metrics::Shard shard_;
-  const frontend::DecisionCounters* counters_ = nullptr;
+  const frontend::DecisionCounters* counters_ = nullptr;  // null: decisions are not counted
+  const frontend::LogForm form_;
+  std::shared_ptr<const frontend::AccessFormat::Options> logged_;
   FileDescriptor file_;
   std::optional<frontend::AccessLog> log_;  // nothing: it is off
   Complaints complaints_;

@@ -110,7 +110,7 @@ void Server::open_metrics(unsigned workers) {
   registry_ = std::make_unique<metrics::Registry>(workers + 1);
   frontend::declare_server_metrics(*registry_);
   metrics::collect_process(*registry_);
-  metrics::show_build(*registry_, {.version = options_.version, .revision = {}});
+  metrics::show_build(*registry_, {.version = options_.version, .revision = options_.revision});
   meters_ = std::make_unique<const frontend::RequestMeters>(*registry_, "gateway");
   facts_ = std::make_unique<ServerFacts>(
       ServerFacts::Build{.version = options_.version, .file = options_.file}, *registry_, workers);

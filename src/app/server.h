@@ -36,6 +36,7 @@ struct ServerOptions {
   std::string file;  // empty: not watched, and nothing to reload
   std::string text;  // of the file; what was changed since is taken over at once
   std::string version;
+  std::string revision;
   std::function<void(std::string_view)> say;  // one line for the operator; from one thread
 };
 

@@ -45,6 +45,7 @@ rules:
      limit: 1000000/1h, cost: 3}}
   - {{name: at-once, per: ip, limit: {{concurrent: 10}}}}
   - {{name: failures, per: ip, limit: 1000/1m, count: {{status: [500]}}}}
+  - {{name: named, match: {{cookie: {{plan: free}}}}, per: header.user-agent, limit: 1000000/1h}}
   - {{name: closed, match: {{path: /closed}}, per: ip, limit: 1/1h}}
 )";
 
@@ -57,7 +58,7 @@ rules:
 
 constexpr std::string_view kHeaders =
     "Host: api.example.com\r\nUser-Agent: curl/7.88.1\r\nAccept: application/json\r\n"
-    "X-Api-Key: 0123456789abcdef0123456789abcdef\r\nAccept-Encoding: gzip\r\n";
+    "X-Api-Key: 0123456789abcdef0123456789abcdef\r\nCookie: theme=dark; plan=free\r\n";
 
 TEST_F(ServerAllocations, ARequestThatIsPassedOnNeedsNone) {
   const std::string request =

@@ -30,7 +30,7 @@ ServerWorker::ServerWorker(Parts parts, const AccessLogConfig& log, Serving serv
                std::move(serving.options)),
       end_of_turn_(net::Callback<>::to<&ServerWorker::on_end_of_turn>(*this)) {
   gateway_.use_tls(std::move(serving.tls));
-  observer_.use(room_.content().counters.get());
+  observer_.use(room_.content());
   loop_->set_turn_hook(net::Callback<Now>::to<&ServerWorker::on_turn>(*this));
 }
 
@@ -54,7 +54,7 @@ void ServerWorker::start() {
 
 void ServerWorker::on_turn(Now /*now*/) {
   room_.refresh();
-  observer_.use(room_.content().counters.get());
+  observer_.use(room_.content());
   loop_->run_soon(end_of_turn_);
 }
 

@@ -1,7 +1,6 @@
 #include "cli/rule_text.h"
 
 #include "base/duration.h"
-#include <sluice/core/compiled_limit.h>
 #include <sluice/core/limit_text.h>
 
 #include <fmt/format.h>
@@ -45,13 +44,6 @@ std::string limit_text(const rules::RuleLimit& limit) {
   }
   if (limit.from) text += fmt::format(", from {} up to {}", limit.from->name, limit.from->max);
   return text;
-}
-
-std::string bound_text(const Limit& limit) {
-  const std::uint64_t most = core::most_admitted(limit);
-  if (limit.algorithm == Algorithm::concurrency) return fmt::format("{} in flight", most);
-  if (limit.unit) return fmt::format("{} in any {}", most, to_string(*limit.unit));
-  return fmt::format("{} in any {}", most, format_duration(limit.period));
 }
 
 }  // namespace sluice::cli

@@ -59,15 +59,14 @@ TEST_F(AccessLogTest, WritesJson) {
   AccessRecord one = record();
   one.op = &decided();
   one.upstream = {
-      .name = "app", .address = "127.0.0.1:3000", .status = 200, .connect = 1ms, .first_byte = 9ms};
+      .name = "app", .address = "127.0.0.1:3000", .status = 200, .first_byte = 9ms};
   EXPECT_EQ(json(one, 3),
             R"({"time":"2023-11-14T22:13:20.25Z","ip":"192.0.2.1","method":"GET",)"
             R"("host":"api.example.com","target":"/v1/x?a=1","protocol":"HTTP/1.1","status":200,)"
             R"("duration_ns":12345678,"user":"ann","request_id":"r-1","bytes_in":10,)"
             R"("bytes_out":512,"decision":"allow","reason":"allowed","rule":"api","limit":5,)"
             R"("remaining":4,"upstream":"app","upstream_address":"127.0.0.1:3000",)"
-            R"("upstream_status":200,"upstream_connect_ns":1000000,)"
-            R"("upstream_first_byte_ns":9000000,"suppressed":3})"
+            R"("upstream_status":200,"upstream_first_byte_ns":9000000,"suppressed":3})"
             "\n");
 }
 
@@ -128,6 +127,61 @@ TEST_F(AccessLogTest, WritesHeadersThatWereAskedForOnceEach) {
   EXPECT_EQ(member(written, "headers.authorization"), "***");
   EXPECT_EQ(written.find("s3cret"), std::string::npos);
   EXPECT_EQ(written.find("accept"), std::string::npos);
+}
+
+TEST_F(AccessLogTest, WritesCookiesThatWereAskedFor) {
+  AccessRecord one = record();
+  const std::vector<HeaderView> headers{{"Cookie", "plan=free; theme=dark; Session=s3cret"},
+                                        {"cookie", "key=s3cret; flag=s3cret"}};
+  one.headers = headers;
+  const std::string written = line(
+      one, {.form = LogForm::json,
+            .cookies = {"plan", "Session", "key", "none"},
+            .cookie_names = {"flag", "other"},
+            .secrets = LogSecrets{{}, {}, {"session", "key"}}});
+  EXPECT_EQ(member(written, "cookies.plan"), "free");
+  EXPECT_EQ(member(written, "cookies.Session"), "***");
+  EXPECT_EQ(member(written, "cookies.key"), "***");
+  EXPECT_EQ(member(written, "cookies.flag"), "***") << "that it is there is enough";
+  for (const char* absent : {"s3cret", "theme", "none", "other"}) {
+    EXPECT_EQ(written.find(absent), std::string::npos) << absent;
+  }
+  EXPECT_EQ(json(one).find("cookies"), std::string::npos);
+}
+
+// A name that is shown to one rule is not hidden by another that only asks whether it is there.
+TEST_F(AccessLogTest, HidesHeadersThatOnlyHaveToBeThere) {
+  AccessRecord one = record();
+  const std::vector<HeaderView> headers{{"X-Both", "b"}, {"X-There", "t"}};
+  one.headers = headers;
+  const std::string written = line(one, {.form = LogForm::json,
+                                         .headers = {"x-both"},
+                                         .header_names = {"X-There", "x-both"}});
+  EXPECT_EQ(member(written, "headers.x-both"), "b");
+  EXPECT_EQ(member(written, "headers.x-there"), "***");
+}
+
+TEST_F(AccessLogTest, TellsOfTrustWhereItWasAskedFor) {
+  AccessRecord one = record();
+  one.through_trusted = true;
+  EXPECT_EQ(member(line(one, {.form = LogForm::json, .trust = true}), "through_trusted"), "true");
+  EXPECT_EQ(json(one).find("trusted"), std::string::npos);
+}
+
+// However many headers rules name, and clients send, a line has room for the rest.
+TEST_F(AccessLogTest, LeavesOutHeadersThatDoNotFit) {
+  AccessRecord one = record();
+  std::vector<std::string> names;
+  for (int i = 0; i < 1000; ++i) names.push_back("x-" + std::to_string(i));
+  const std::string quotes(500, '"');
+  std::vector<HeaderView> headers;
+  for (const std::string& name : names) headers.push_back({name, quotes});
+  one.headers = headers;
+  const std::string written = line(one, {.form = LogForm::json, .headers = names});
+  EXPECT_EQ(member(written, "headers.x-0"), quotes);
+  EXPECT_EQ(member(written, "headers.x-999"), "");
+  EXPECT_EQ(member(written, "cut"), "true");
+  EXPECT_EQ(member(written, "request_id"), "r-1");
 }
 
 TEST_F(AccessLogTest, HidesSecretsOfTheTarget) {

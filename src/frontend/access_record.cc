@@ -4,6 +4,7 @@
 #include "base/rfc3339.h"
 #include "frontend/decision_word.h"
 #include "frontend/trace_context.h"
+#include "identity/fields.h"
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,7 @@ namespace {
 // More than that of one value is noise; a line that would hold it all might not be read again.
 constexpr std::size_t kTargetBytes = 4096;
 constexpr std::size_t kValueBytes = 512;
+constexpr std::size_t kMapBytes = 4096;
 // What `replay` takes for the duration of a request at most.
 constexpr Nanos kDurationMax = std::chrono::hours{24};
 
@@ -47,6 +49,10 @@ class ShownTarget {
 
 std::string_view trace_of(const AccessRecord& record) noexcept {
   return record.trace_id.empty() ? trace_id_of(record.headers) : record.trace_id;
+}
+
+bool is_before_ignoring_case(std::string_view a, std::string_view b) noexcept {
+  return std::ranges::lexicographical_compare(a, b, {}, lower, lower);
 }
 
 // ---- JSON -------------------------------------------------------------------------------------
@@ -86,6 +92,42 @@ class JsonLine {
   bool is_cut_ = false;
 };
 
+// Names and values that clients sent. They are bounded together, so that a line has room for all
+// the rest: what does not fit is left out.
+class JsonMap {
+ public:
+  JsonMap(TextWriter& line, std::string_view name) noexcept
+      : line_(line), name_(name), begin_(line.size()) {}
+
+  void add(std::string_view name, std::string_view value) noexcept {
+    if (line_.is_full()) return;
+    const std::size_t before = line_.size();
+    const std::string_view shown = up_to_zero(value.substr(0, kValueBytes));
+    line_.put(',');
+    if (before == begin_) {
+      line_.json(name_);
+      line_.put(":{");
+    }
+    line_.json(name);
+    line_.put(':');
+    line_.json(shown);
+    const bool fits = !line_.is_full() && line_.size() - begin_ <= kMapBytes;
+    if (!fits) line_.rewind(before);
+    is_whole_ &= fits && shown.size() == value.size();
+  }
+  // False: something was left out.
+  [[nodiscard]] bool end() noexcept {
+    if (line_.size() > begin_) line_.put('}');
+    return is_whole_;
+  }
+
+ private:
+  TextWriter& line_;
+  std::string_view name_;
+  std::size_t begin_;
+  bool is_whole_ = true;
+};
+
 void put_client(JsonLine& json, const AccessRecord& record) noexcept {
   json.text("user", record.user);
   json.text("api_key", record.api_key);
@@ -111,7 +153,6 @@ void put_upstream(JsonLine& json, const UpstreamRecord& upstream) noexcept {
   json.text("upstream", upstream.name);
   json.text("upstream_address", upstream.address);
   json.number_if("upstream_status", upstream.status);
-  json.number_if("upstream_connect_ns", count_of(upstream.connect));
   json.number_if("upstream_first_byte_ns", count_of(upstream.first_byte));
 }
 
@@ -223,12 +264,30 @@ bool is_refusal(const AccessRecord& record) noexcept {
 }
 
 AccessFormat::AccessFormat(Options options)
-    : form_(options.form),
-      headers_(std::move(options.headers)),
-      secrets_(std::move(options.secrets)) {
-  for (std::string& name : headers_) std::ranges::transform(name, name.begin(), lower);
-  std::ranges::sort(headers_);
-  headers_.erase(std::ranges::unique(headers_).begin(), headers_.end());
+    : form_(options.form), trust_(options.trust), secrets_(std::move(options.secrets)) {
+  for (auto* names : {&options.headers, &options.header_names}) {
+    for (std::string& name : *names) std::ranges::transform(name, name.begin(), lower);
+  }
+  headers_ = wanted(std::move(options.headers), std::move(options.header_names),
+                    [this](const std::string& name) { return secrets_.is_secret_header(name); });
+  cookies_ = wanted(std::move(options.cookies), std::move(options.cookie_names),
+                    [this](const std::string& name) { return secrets_.is_secret_cookie(name); });
+}
+
+// A name that is asked for both ways is shown, unless it is a secret's.
+template <class IsSecret>
+std::vector<AccessFormat::Wanted> AccessFormat::wanted(std::vector<std::string> shown,
+                                                       std::vector<std::string> named,
+                                                       IsSecret&& is_secret) {
+  std::vector<Wanted> all;
+  for (std::string& name : shown) {
+    const bool is_hidden = is_secret(name);
+    all.push_back({.name = std::move(name), .is_hidden = is_hidden});
+  }
+  for (std::string& name : named) all.push_back({.name = std::move(name), .is_hidden = true});
+  std::ranges::stable_sort(all, {}, &Wanted::name);
+  all.erase(std::ranges::unique(all, {}, &Wanted::name).begin(), all.end());
+  return all;
 }
 
 std::string_view AccessFormat::write(std::span<char> room, const AccessRecord& record,
@@ -244,22 +303,38 @@ std::string_view AccessFormat::write(std::span<char> room, const AccessRecord& r
 }
 
 // Each name once, with the first value that was sent under it: who reads a name twice may take
-// either.
-void AccessFormat::write_headers(TextWriter& line,
+// either. Rules may name many headers, a request has few: those are gone through. False: not all of
+// it is there.
+bool AccessFormat::write_headers(TextWriter& line,
                                  std::span<const HeaderView> headers) const noexcept {
-  bool is_first = true;
-  for (const std::string& name : headers_) {
-    const auto sent = std::ranges::find_if(
-        headers, [&](const HeaderView& header) { return equals_ignoring_case(header.name, name); });
-    if (sent == headers.end()) continue;
-    line.put(is_first ? ",\"headers\":{" : ",");
-    is_first = false;
-    line.json(name);
-    line.put(':');
-    line.json(secrets_.is_secret_header(name) ? kHidden
-                                              : up_to_zero(sent->value.substr(0, kValueBytes)));
+  if (headers_.empty()) return true;
+  JsonMap map{line, "headers"};
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    const auto found = std::ranges::lower_bound(headers_, headers[i].name, is_before_ignoring_case,
+                                                &Wanted::name);
+    if (found == headers_.end() || !equals_ignoring_case(found->name, headers[i].name)) continue;
+    const auto is_same = [&](const HeaderView& one) {
+      return equals_ignoring_case(one.name, headers[i].name);
+    };
+    if (std::ranges::any_of(headers.first(i), is_same)) continue;
+    map.add(found->name, found->is_hidden ? kHidden : headers[i].value);
   }
-  if (!is_first) line.put('}');
+  return map.end();
+}
+
+bool AccessFormat::write_cookies(TextWriter& line,
+                                 std::span<const HeaderView> headers) const noexcept {
+  if (cookies_.empty()) return true;
+  const bool has_any = std::ranges::any_of(headers, [](const HeaderView& one) {
+    return equals_ignoring_case(one.name, "cookie");
+  });
+  if (!has_any) return true;
+  JsonMap map{line, "cookies"};
+  for (const Wanted& one : cookies_) {
+    const auto value = identity::find_cookie(headers, one.name);
+    if (value) map.add(one.name, one.is_hidden ? kHidden : *value);
+  }
+  return map.end();
 }
 
 void AccessFormat::write_json(TextWriter& line, const AccessRecord& record,
@@ -288,7 +363,12 @@ void AccessFormat::write_json(TextWriter& line, const AccessRecord& record,
   json.number("status", record.status);
   json.number("duration_ns", count_of(record.duration));
   put_client(json, record);
-  write_headers(line, record.headers);
+  if (trust_ && record.through_trusted) {
+    json.begin("through_trusted");
+    line.put("true");
+  }
+  bool is_whole = write_headers(line, record.headers);
+  is_whole &= write_cookies(line, record.headers);
   json.text("request_id", record.request_id);
   json.text("trace_id", trace_of(record));
   json.number("bytes_in", record.bytes_in);
@@ -299,7 +379,7 @@ void AccessFormat::write_json(TextWriter& line, const AccessRecord& record,
   json.text("fault_reason", record.fault_reason);
   json.number_if("suppressed", suppressed);
   // Nobody shall take a part for the whole.
-  if (target.is_cut() || json.is_cut()) line.put(",\"cut\":true");
+  if (target.is_cut() || json.is_cut() || !is_whole) line.put(",\"cut\":true");
   line.put('}');
 }
 

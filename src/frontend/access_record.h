@@ -32,7 +32,6 @@ struct UpstreamRecord {
   std::string_view address;  // of the server
   std::uint16_t status = 0;  // 0: it gave no answer
   bool broke_off = false;    // in the middle of it
-  Nanos connect{0};
   Nanos first_byte{0};
   std::uint32_t retries = 0;               // it was passed on once more so often
   const UpstreamMeters* meters = nullptr;  // null: nobody counts
@@ -48,6 +47,7 @@ struct AccessRecord {
   std::string_view target;
   std::string_view protocol = "HTTP/1.1";
   std::span<const HeaderView> headers;  // of the request; those that were asked for are written
+  bool through_trusted = false;         // a proxy that is trusted passed it on
   std::string_view user;
   std::string_view api_key;  // its public name
   std::string_view tenant;
@@ -75,7 +75,12 @@ class AccessFormat {
  public:
   struct Options {
     LogForm form = LogForm::text;
-    std::vector<std::string> headers;  // of requests, to be written in JSON
+    // Of requests, to be written in JSON; of the latter two only that they were there.
+    std::vector<std::string> headers;
+    std::vector<std::string> cookies;
+    std::vector<std::string> header_names;
+    std::vector<std::string> cookie_names;
+    bool trust = false;  // whether a trusted proxy passed a request on, in JSON
     LogSecrets secrets;
   };
   explicit AccessFormat(Options options);
@@ -90,10 +95,24 @@ class AccessFormat {
                   std::uint64_t suppressed) const noexcept;
   void write_text(TextWriter& line, const AccessRecord& record,
                   std::uint64_t suppressed) const noexcept;
-  void write_headers(TextWriter& line, std::span<const HeaderView> headers) const noexcept;
+  // What is written of one header or cookie.
+  struct Wanted {
+    std::string name;  // of a header in lower case
+    bool is_hidden = false;
+  };
+  template <class IsSecret>
+  [[nodiscard]] static std::vector<Wanted> wanted(std::vector<std::string> shown,
+                                                  std::vector<std::string> named,
+                                                  IsSecret&& is_secret);
+  [[nodiscard]] bool write_headers(TextWriter& line,
+                                   std::span<const HeaderView> headers) const noexcept;
+  [[nodiscard]] bool write_cookies(TextWriter& line,
+                                   std::span<const HeaderView> headers) const noexcept;
 
   LogForm form_;
-  std::vector<std::string> headers_;  // in lower case, each once
+  std::vector<Wanted> headers_;  // by name, each once
+  std::vector<Wanted> cookies_;  // the same
+  bool trust_;
   LogSecrets secrets_;
 };
 

@@ -17,6 +17,11 @@ void make_lower(std::vector<std::string>& names) {
   for (std::string& name : names) std::ranges::transform(name, name.begin(), lower);
 }
 
+bool is_one_of(const std::vector<std::string>& names, std::string_view name) noexcept {
+  return std::ranges::any_of(
+      names, [&](const std::string& one) { return equals_ignoring_case(one, name); });
+}
+
 // token[] and token[0] are lists named token.
 bool is_same_field(std::string_view encoded, std::string_view lower_name) noexcept {
   for (const char wanted : lower_name) {
@@ -74,15 +79,33 @@ std::vector<std::string> usual_secret_headers() {
           "x-goog-api-key"};
 }
 
-LogSecrets::LogSecrets(std::vector<std::string> query_fields, std::vector<std::string> headers)
-    : fields_(std::move(query_fields)), headers_(std::move(headers)) {
+// A session is worth as much as the password that began it.
+std::vector<std::string> usual_secret_cookies() {
+  std::vector<std::string> names = usual_secret_fields();
+  for (const char* const name :
+       {"asp.net_sessionid", "connect.sid", "csrftoken", "jsessionid", "phpsessid",
+        "remember_token", "session", "session_id", "sessionid", "sid", "xsrf-token"}) {
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+LogSecrets::LogSecrets(std::vector<std::string> query_fields, std::vector<std::string> headers,
+                       std::vector<std::string> cookies)
+    : fields_(std::move(query_fields)),
+      headers_(std::move(headers)),
+      cookies_(std::move(cookies)) {
   make_lower(fields_);
   make_lower(headers_);
+  make_lower(cookies_);
 }
 
 bool LogSecrets::is_secret_header(std::string_view name) const noexcept {
-  return std::ranges::any_of(
-      headers_, [&](const std::string& secret) { return equals_ignoring_case(secret, name); });
+  return is_one_of(headers_, name);
+}
+
+bool LogSecrets::is_secret_cookie(std::string_view name) const noexcept {
+  return is_one_of(cookies_, name);
 }
 
 bool LogSecrets::is_secret_field(std::string_view encoded_name) const noexcept {

@@ -1,5 +1,5 @@
-// Keeps secrets out of logs: values of query fields and headers that are known to hold some. Pure
-// once made; immutable, so workers share it.
+// Keeps secrets out of logs: values of query fields, headers and cookies that are known to hold
+// some. Pure once made; immutable, so workers share it.
 //
 // Names are compared after decoding and without regard to case, since servers do so, too:
 // `Api%5Fkey` is api_key. What cannot be known is a secret in a path.
@@ -18,16 +18,19 @@ inline constexpr std::string_view kHidden = "***";
 // Fields that hold credentials more often than not.
 [[nodiscard]] std::vector<std::string> usual_secret_fields();
 [[nodiscard]] std::vector<std::string> usual_secret_headers();
+[[nodiscard]] std::vector<std::string> usual_secret_cookies();
 
 class LogSecrets {
  public:
   LogSecrets() : LogSecrets(usual_secret_fields(), usual_secret_headers()) {}
-  LogSecrets(std::vector<std::string> query_fields, std::vector<std::string> headers);
+  LogSecrets(std::vector<std::string> query_fields, std::vector<std::string> headers,
+             std::vector<std::string> cookies = usual_secret_cookies());
 
   // A target or a whole URL, with hidden values, and without a user and a password before the host.
   void write_target(TextWriter& writer, std::string_view target) const noexcept;
 
   [[nodiscard]] bool is_secret_header(std::string_view name) const noexcept;
+  [[nodiscard]] bool is_secret_cookie(std::string_view name) const noexcept;
 
  private:
   [[nodiscard]] bool is_secret_field(std::string_view encoded_name) const noexcept;
@@ -35,6 +38,7 @@ class LogSecrets {
 
   std::vector<std::string> fields_;   // in lower case
   std::vector<std::string> headers_;  // in lower case
+  std::vector<std::string> cookies_;  // in lower case
 };
 
 }  // namespace sluice::frontend

@@ -10,7 +10,7 @@ namespace sluice::metrics {
 // All that a process can tell about itself; values are read from /proc whenever somebody looks.
 void collect_process(Registry& registry);
 
-// sluice_build_info: which build this is. The revision may be empty.
+// sluice_build_info: which build this is.
 struct Build {
   std::string_view version;
   std::string_view revision;

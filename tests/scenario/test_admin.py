@@ -119,6 +119,7 @@ class Counts(AdminTest):
         self.assertEqual(page.sum("sluice_access_log_lines_total", result="written"), 45)
         self.assertGreaterEqual(page.sum("sluice_store_operations_total", op="decide"), 44)
         self.assertEqual(page.sum("sluice_build_info"), 1)
+        self.assertEqual(page.sum("sluice_build_info", revision=""), 0, "it has one")
         self.assertGreater(page.sum("process_resident_memory_bytes"), 0)
 
         status = self.status(front)

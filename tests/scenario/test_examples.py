@@ -82,18 +82,30 @@ class Examples(ScenarioTest):
         self.assertEqual(passed, {"mallory": 4, "alice": 6})
 
     def test_a_url_shortener(self):
-        hourly, create, delete = SlidingLog(100, 3600), SlidingLog(3, 60), SlidingLog(10, 60)
+        hourly, on_shard, delete = SlidingLog(100, 3600), SlidingLog(3, 60), SlidingLog(10, 60)
         expected = []
         for request in requests("shortener"):
             now, user = seconds(request), request["user"]
-            own = {"/createURL": create, "/deleteURL": delete}.get(request["target"])
-            logs = [hourly] + ([own] if own else [])
-            fits = all(log.fits(user, now) for log in logs)
-            for log in logs if fits else []:
-                log.add(user, now)
+            logs = [(delete, user)]
+            if request["target"] == "/createURL":
+                logs = [(hourly, user), (on_shard, (user, request["headers"]["x-shard"]))]
+            fits = all(log.fits(key, now) for log, key in logs)
+            for log, key in logs if fits else []:
+                log.add(key, now)
             expected.append(fits)
-        self.assertEqual([allowed for allowed, _ in self.verdicts("shortener")], expected)
-        self.assertEqual(expected.count(False), 17)
+        verdicts = self.verdicts("shortener")
+        self.assertEqual([allowed for allowed, _ in verdicts], expected)
+        # Each of the three rules has its part, and none of them would do without the others.
+        refused = Counter(rule for allowed, rule in verdicts if not allowed)
+        self.assertEqual(refused, {"create-per-user": 20, "create-per-shard": 5, "delete": 2})
+
+    # Three on one shard, and three on another: the shards count for themselves.
+    def test_a_user_has_three_a_minute_on_each_shard(self):
+        passed = Counter()
+        for request, (allowed, _) in zip(requests("shortener"), self.verdicts("shortener")):
+            if request["target"] == "/createURL" and request["time"] < "2026-01-01T00:01":
+                passed[request["user"], request["headers"]["x-shard"]] += 1 if allowed else 0
+        self.assertEqual(passed, {("ada", "s1"): 3, ("ada", "s2"): 3, ("bob", "s1"): 3})
 
     def test_what_no_rule_matches_is_rejected(self):
         verdicts = self.verdicts("closed")
@@ -122,10 +134,68 @@ class Replay(ScenarioTest):
         done = sluice("replay", log, "--rules", configuration("closed"), "--diff", stricter)
         self.assertEqual(done.code, 1)
         self.assertIn("7 requests change their answer", done.out)
-        self.assertIn("GET /search: passes -> limited by search", done.out)
-        self.assertIn('GET /s"x: no_rule by no rule -> passes', done.out)
+        self.assertIn("GET /search: passes -> 429 limited by search", done.out)
+        self.assertIn('GET /s"x: 503 no_rule by no rule -> passes', done.out)
         same = self.ok("replay", log, "--rules", stricter, "--diff", stricter)
         self.assertIn("0 requests change their answer", same.out)
+
+    def diff(self, before, after, *arguments, lines=4, code=1):
+        line = '{"time":"2026-01-01T00:00:%02dZ","ip":"192.0.2.1","method":"GET","target":"/x"}\n'
+        done = sluice(
+            *("replay", self.file("log", "".join(line % i for i in range(lines)))),
+            *("--rules", self.file("a.yaml", f"rules: [{{name: a, limit: 1/1h{before}}}]\n")),
+            *("--diff", self.file("b.yaml", f"rules: [{{name: a, limit: 1/1h{after}}}]\n")),
+            *arguments,
+        )
+        self.assertEqual((done.code, done.err), (code, ""), done.out)
+        return done
+
+    # Not only whether a request passes, but how it is refused, why and by whom.
+    def test_every_other_answer_is_a_change(self):
+        for after, told in (
+            (", over: {status: 503}", "429 limited by a -> 503 limited by a"),
+            (", over: drop", "429 limited by a -> dropped limited by a"),
+            (", block: {for: 1h}", "429 limited by a -> 429 blocked by a"),
+            ("}, {name: b, limit: 1/2h", "429 limited by a -> 429 limited by b"),
+            (", over: shadow", "429 limited by a -> passes"),
+        ):
+            with self.subTest(after):
+                self.assertIn("GET /x: " + told, self.diff("", after).out)
+        # Of those that pass, it does not matter which rule was the tightest.
+        self.diff("", "}, {name: b, limit: 1/1s", code=0)
+
+    def test_changes_in_json(self):
+        *changes, last = self.diff("", ", over: {status: 503}", "--json").json_lines()
+        self.assertEqual([one["time"][-3:] for one in changes], ["01Z", "02Z", "03Z"])
+        before, after = changes[0]["before"], changes[0]["after"]
+        self.assertEqual((before["action"], before["status"]), ("reject", 429))
+        self.assertEqual((after["action"], after["status"]), ("reject", 503))
+        self.assertEqual((after["reason"], after["rule"], after["remaining"]), ("limited", "a", 0))
+        self.assertEqual((changes[0]["target"], changes[0]["ip"]), ("/x", "192.0.2.1"))
+        summary = last["summary"]
+        self.assertEqual((summary["requests"], summary["changed"]), (4, 3))
+        self.assertEqual(summary["before"], {"passed": 1, "refused": 3})
+        self.assertEqual(summary["undecided_after"], [])
+        [last] = self.diff("", "", "--json", code=0).json_lines()
+        self.assertEqual(last["summary"]["changed"], 0)
+        last = self.diff("", ", per: [user]", "--json", code=0).json_lines()[-1]
+        gap = {"rule": "a", "field": "user", "hidden": False}
+        self.assertEqual(last["summary"]["undecided_after"], [gap])
+
+    def test_as_many_changes_as_wanted(self):
+        for arguments, count in (((), 20), (("--changes", "3"), 3), (("--changes", "0"), 49)):
+            done = self.diff("", ", over: drop", *arguments, lines=50)
+            self.assertIn("49 requests change their answer", done.out)
+            self.assertEqual(done.out.count("GET /x: "), count)
+            self.assertEqual(f"and {49 - count} more; --changes 0 lists" in done.out, count < 49)
+        self.refuses(2, r"--changes requires --diff", "replay", "--rules", "x", "--changes", "3")
+
+    # A rule with several limits that are full has one objection to a request.
+    def test_a_rule_counts_a_request_once(self):
+        rules = self.file("r.yaml", "rules: [{name: two, limit: [1/1h, 1/2h]}]\n")
+        log = self.file("access.log", self.LOG * 5)
+        done = self.ok("replay", log, "--rules", rules)
+        self.assertRegex(done.out, r"two +10 +9 +9 +0")
 
     def test_lines_that_cannot_be_read(self):
         rules = configuration("closed")

@@ -1,5 +1,9 @@
 """`sluice load`: traffic on a schedule, on virtual and on real time."""
 
+import json
+import os
+import pty
+import re
 import signal
 import subprocess
 import time
@@ -91,6 +95,32 @@ class ConstantRate(ScenarioTest):
         self.assertEqual(result["requests"], 200)
         self.assertLessEqual(result["admitted"], 50 + 50 * result["seconds"])
         self.assertGreaterEqual(result["admitted"], 50 + 49)
+
+    # A person sees how far it is; who pipes it, and what is measured, sees nothing of that.
+    def test_a_terminal_is_shown_the_progress(self):
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [BINARY, "load", "-l", "50/1s", "--rate", "100", "--duration", "1s", "--json"],
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        shown = b""
+        try:
+            while more := os.read(ours, 4096):
+                shown += more
+        except OSError:
+            pass  # a terminal ends so when nobody writes to it any more
+        os.close(ours)
+        out, _ = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0)
+        shares = [int(share) for share in re.findall(r"(\d+)%", shown.decode())]
+        self.assertGreater(len(set(shares)), 5, shown)
+        self.assertEqual(shares, sorted(shares))
+        self.assertLessEqual(shares[-1], 100)
+        self.assertRegex(shown.decode(), "\r100@100 █*░* ")
+        self.assertTrue(shown.endswith(b"\r\x1b[K"), "and it is gone at the end")
+        self.assertEqual(json.loads(out)["requests"], 100)
 
     def test_an_interrupt_ends_the_run_and_shows_what_was_measured(self):
         process = subprocess.Popen(

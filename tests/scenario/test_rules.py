@@ -1,5 +1,6 @@
 """`sluice check` and `sluice explain`: a configuration, and one request through it."""
 
+import hashlib
 import json
 import os
 import unittest
@@ -89,6 +90,74 @@ class Check(ScenarioTest):
         local = self.file("sluice.yaml", "rules:\n" + rule.replace("gossip", "local"))
         self.assertEqual(self.ok("check", local).err, "")
 
+    def promised(self, rule, more=""):
+        file = self.file("sluice.yaml", f"rules: [{{name: a, {rule}}}]\n{more}")
+        text = self.ok("check", file).out
+        [limit] = json.loads(self.ok("check", "--json", file).out)["rules"][0]["limits"]
+        self.assertIn(limit["bound"], text)
+        return limit["most"], limit["bound"], text
+
+    # Whatever a request may bring along, and whoever is treated otherwise.
+    def test_the_bound_holds_for_whoever_may_have_most(self):
+        claim = "per: user, limit: {rate: 5/1h, from: {claim: quota, max: 1000}}"
+        self.assertEqual(self.promised(claim)[:2], (1999, "1999 in any 1h"))
+        twice = "overrides: [{who: user=acme, factor: 10x}, {who: user=zoo, factor: 2x}]\n"
+        most, bound, text = self.promised("per: user, limit: 5/1h", twice)
+        self.assertEqual((most, bound), (99, "99 in any 1h"))
+        self.assertIn("by override 10x", text)
+        self.assertEqual(self.promised(claim, twice)[0], 19999)
+        # Overrides that are over, that give less, or that concern nobody here.
+        for other in (
+            "{who: user=a, factor: 10x, until: '2020-01-01T00:00:00Z'}",
+            "{who: user=a, factor: 0.5x}",
+            "{who: tenant=a, factor: 10x}",
+        ):
+            rest = f"overrides: [{other}]\n"
+            self.assertEqual(self.promised("per: user, limit: 5/1h", rest)[0], 9, other)
+
+    def test_what_is_charged_later_may_be_overrun_by_what_is_in_flight(self):
+        limit = "limit: {rate: 3/1h, algorithm: sliding_log}"
+        after = self.promised(limit + ", count: {status: [401], when: after}")
+        self.assertEqual(after[:2], (3, "3 in any 1h + in flight"))
+        at_once = self.promised(limit + ", count: {status: [401]}")
+        self.assertEqual(at_once[:2], (3, "3 in any 1h"))
+        window = "limit: {rate: 3/1h, algorithm: fixed_window, align: first_request}"
+        self.assertEqual(self.promised(window)[0], 5)
+        self.assertEqual(self.promised(window + ", count: {status: [401]}")[0], 6, "refunds")
+
+    def test_a_shadow_limits_nothing(self):
+        most, bound, _ = self.promised("limit: 3/1h, over: shadow")
+        self.assertEqual((most, bound), (None, "none (shadow)"))
+
+    def limits(self, count, more=""):
+        rules = "".join(
+            f"  - {{name: r{i}, match: {{path: /{i}}}, limit: {i + 1}/1h}}\n" for i in range(count)
+        )
+        return self.file("sluice.yaml", "rules:\n" + rules + more)
+
+    # Whoever calls a file good has looked whether there is room for it.
+    def test_limits_that_the_memory_does_not_hold(self):
+        memory = "state: {memory: 4MiB}\n"
+        done = sluice("check", self.limits(1093, memory))
+        self.assertEqual(done.code, 1)
+        self.assertIn("1093 different limits, and 4MiB of memory hold 1092", done.err)
+        self.assertIn("write state: {memory: 5MiB}", done.err)
+        answer = json.loads(sluice("check", "--json", self.limits(1093, memory)).out)
+        self.assertEqual(answer["errors"], 1)
+        self.assertEqual(sluice("explain", "/", "-c", self.limits(1093, memory)).code, 3)
+        # Exactly as many as are said to fit do, with what overrides and blocks need.
+        self.ok("check", self.limits(1092, memory))
+        self.assertEqual(sluice("explain", "/", "-c", self.limits(1092, memory)).code, 0)
+        block = "  - {name: b, limit: 2000/1h, block: {for: 1h, after: 2}, per: ip}\n"
+        twice = "overrides: [{who: ip=192.0.2.1, factor: 2.5x}]\n"
+        for count, code in ((1088, 0), (1089, 1)):
+            file = self.limits(count, block + memory + twice)
+            self.assertEqual(sluice("check", file).code, code)
+            self.assertEqual(sluice("explain", "/", "-c", file).code, 3 * code)
+
+    def test_the_memory_that_is_configured_is_used_to_explain(self):
+        self.assertIn("+ r1499 per", self.ok("explain", "/1499", "-c", self.limits(1500)).out)
+
     def test_the_schema_names_every_key_of_a_good_file(self):
         schema = json.loads(self.ok("check", "--print-schema").out)
         rule = schema["$defs"]["rule"]["properties"]
@@ -124,6 +193,136 @@ class Explain(ScenarioTest):
         self.assertEqual(answer["rule"], "login-failures")
         self.assertEqual(answer["rules"][0]["mismatch"], "host")
         self.assertEqual(answer["decision"]["remaining"], 2)
+
+    RULES = """\
+clients: {trusted_proxies: [127.0.0.1], api_keys: {file: keys.json}}
+lists:
+  allow: [{who: user=root, note: the operator}]
+  deny: [ip=203.0.113.0/24]
+overrides: [{who: user=acme, factor: 2x}]
+rules:
+  - name: each
+    per: [ip, user, method, header.x-team]
+    limit: 10/1h
+    cost: {header: x-cost, max: 5}
+  - name: plans
+    per: [user]
+    limit: 5/1h
+    tiers: {by: client.tier, values: {paid: 50/1h}}
+  - {name: given, per: [ip], limit: {rate: 1/1h, from: {header: x-max, max: 9}}}
+  - {name: skipped, per: [query.q], missing: skip, limit: 7/1h}
+  - {name: gold, match: {descriptor: {plan: gold}}, per: [descriptor.who], limit: 3/1h}
+"""
+    KEYS = [
+        {"name": name, "hash": "sha256:" + hashlib.sha256(name.encode()).hexdigest(), **more}
+        for name, more in {
+            "acme": {"user": "acme", "tier": "paid"},
+            "root": {"user": "root"},
+        }.items()
+    ]
+
+    def told(self, *arguments, code=0):
+        self.file("keys.json", json.dumps({"keys": self.KEYS}))
+        command = ("explain", *arguments, "-c", self.file("rules.yaml", self.RULES))
+        done, answer = sluice(*command), sluice(*command, "--json")
+        self.assertEqual((done.code, done.err, answer.code), (code, "", code), done.out)
+        answer = json.loads(answer.out)
+        return done.out, answer, {rule["name"]: rule for rule in answer["rules"]}
+
+    def test_keys_and_what_stands_for_a_missing_value(self):
+        out, _, rules = self.told("/x", "--ip", "192.0.2.9", "-H", "X-Team: blue")
+        key = "key  ip=192.0.2.9 user=(missing, ip 192.0.2.9) method=GET header.x-team=blue\n"
+        self.assertIn("+ each per ip, user, method, header.x-team\n      " + key, out)
+        ip, user, *_ = rules["each"]["key"]
+        self.assertEqual((ip["part"], ip["value"], ip["missing"]), ("ip", "192.0.2.9", False))
+        self.assertEqual((user["value"], user["instead"]), (None, "ip 192.0.2.9"))
+        self.assertIn("- skipped: query.q is missing, and then it is skipped", out)
+        self.assertFalse(rules["skipped"]["asked"])
+        out, _, _ = self.told("/x?q=a%20b", "--ip", "2001:db8::1")
+        self.assertIn("key  ip=2001:db8::/64 user=(missing, ip 2001:db8::/64)", out)
+        self.assertIn("key  query.q=a b\n", out)
+
+    def test_costs_tiers_amounts_and_overrides(self):
+        who = ("-H", "x-api-key: acme", "-H", "x-cost: 3")
+        forwarded = ("-H", "x-forwarded-for: 192.0.2.1", "-H", "x-max: 7")
+        out, _, rules = self.told("/x", *who, *forwarded)
+        by = "by override user=acme 2x"
+        self.assertIn(f"cost 3\n      10/1h token_bucket, here 20 {by}: 17 of 20 left", out)
+        self.assertIn(f"tier paid\n      50/1h token_bucket, here 100 {by}: 99 of 100 left", out)
+        self.assertIn("from x-max up to 9, here 7 by x-max: 6 of 7 left", out)
+        self.assertEqual(rules["each"]["cost"], 3)
+        self.assertEqual(rules["each"]["override"], {"who": "user=acme", "factor": "2x"})
+        self.assertEqual(rules["plans"]["tier"], "paid")
+        for name, told in (("plans", (100, False, True)), ("given", (7, True, False))):
+            [limit] = rules[name]["limits"]
+            self.assertEqual((limit["amount"], limit["by_from"], limit["by_override"]), told)
+        self.assertIsNone(rules["given"]["override"])
+
+    def test_an_override_of_what_a_request_brings_along(self):
+        file = self.file(
+            "sluice.yaml",
+            "clients: {trusted_proxies: [127.0.0.1]}\n"
+            "overrides: [{who: ip=192.0.2.1, factor: 3x}]\n"
+            "rules: [{name: a, per: ip, limit: {rate: 2/1h, from: {header: x-max, max: 9}}}]\n",
+        )
+        who = ("-c", file, "-H", "x-forwarded-for: 192.0.2.1")
+        by = "by override ip=192.0.2.1 3x"
+        self.assertIn(f", here 6 {by}: 5 of 6", self.ok("explain", "/", *who).out)
+        both = self.ok("explain", "/", *who, "-H", "x-max: 4").out
+        self.assertIn(f", here 12 by x-max {by}: 11 of 12", both)
+
+    def test_lists_and_what_was_not_asked(self):
+        out, answer, rules = self.told("/x", "--ip", "203.0.113.7", code=1)
+        self.assertIn("rejected with 403: deny_listed by ip=203.0.113.0/24\n", out)
+        self.assertIn("- each: it matches, but is not asked: deny_listed", out)
+        self.assertNotIn("+ each", out)
+        self.assertEqual((answer["allowed"], answer["decision"]), (False, None))
+        self.assertEqual(answer["listed"]["who"], "ip=203.0.113.0/24")
+        self.assertFalse(rules["each"]["asked"])
+        out, answer, _ = self.told("/x", "-H", "x-api-key: root")
+        self.assertIn("passes: allow_listed by user=root (the operator)", out)
+        self.assertEqual((answer["allowed"], answer["decision"]), (True, None))
+
+    def test_what_is_refused_by_no_limit_has_no_decision(self):
+        for rules, status, reason in (
+            ("rules: [{name: a, per: user, missing: refuse, limit: 1/1h}]", 403, "missing_value"),
+            (
+                "rules: [{name: a, match: {path: /a}, limit: 1/1h}]\nunmatched: reject",
+                *(503, "no_rule"),
+            ),
+            ("rules: [{name: a, limit: 1/1h}]", 400, "bad_target"),
+        ):
+            target = "/%zz" if status == 400 else "/"
+            file = self.file("sluice.yaml", rules + "\n")
+            answer = json.loads(sluice("explain", target, "-c", file, "--json").out)
+            self.assertEqual((answer["status"], answer["reason"]), (status, reason))
+            self.assertEqual((answer["allowed"], answer["decision"]), (False, None))
+        out = sluice("explain", "/", "-c", self.file("sluice.yaml", rules + "\n"), "--repeat", "2")
+        self.assertIn("rejected with 429", out.out)
+
+    def test_why_a_proof_failed(self):
+        _, answer, _ = self.told("/x", "-H", "x-api-key: guessed")
+        self.assertEqual(answer["client"]["proof"], "unknown key")
+        self.assertEqual(answer["client"]["why"], "the API key is unknown")
+
+    def test_descriptors_of_our_own_rules(self):
+        out, _, rules = self.told("/x", "--descriptor", "plan=gold", "who=ada")
+        self.assertIn("+ gold per descriptor.who\n      key  descriptor.who=ada\n", out)
+        self.assertEqual(rules["gold"]["limits"][0]["decision"]["remaining"], 2)
+        _, _, rules = self.told("/x")
+        self.assertEqual(rules["gold"]["mismatch"], "descriptor")
+        twice = ("--descriptor", "a=b", "--descriptor", "c=d")
+        file = self.file("rules.yaml", self.RULES)
+        self.refuses(2, r"one descriptor", "explain", "/", "-c", file, *twice)
+
+    def test_targets_that_are_no_paths(self):
+        rules = "rules: [{name: a, match: {host: b.example, path: /x}, limit: 1/1h}]\n"
+        file = self.file("sluice.yaml", rules)
+        done = self.ok("explain", "GET http://B.example:80/x?q=1", "-c", file)
+        self.assertIn("path      /x\nhost      b.example\n", done.out)
+        self.assertIn("+ a per everybody", done.out)
+        done = self.ok("explain", "OPTIONS *", "-c", file)
+        self.assertIn("path      *\n", done.out)
 
     def test_what_cannot_be_understood(self):
         self.refuses(2, r"'login' is no request; write a method and a path", *self.explain("login"))

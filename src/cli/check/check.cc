@@ -2,12 +2,15 @@
 
 #include "app/api_key_grammar.h"
 #include "app/configuration.h"
+#include "app/limit_room.h"
 #include "app/serve_files.h"
 #include "base/read_file.h"
 #include "base/text.h"
+#include "cli/check/bound.h"
 #include "cli/rule_text.h"
 #include "cli/terminal.h"
-#include <sluice/core/compiled_limit.h>
+#include "engine/overrides.h"
+#include <sluice/clock.h>
 #include <sluice/core/limit_text.h>
 
 #include <fmt/format.h>
@@ -49,32 +52,55 @@ std::string effect_text(const rules::Rule& rule) {
 
 bool has_notes(const rules::Rule& rule) { return rule.tiers || !effect_text(rule).empty(); }
 
-std::string table_of(const rules::RuleList& list, const Output& output) {
-  const bool notes_wanted = std::ranges::any_of(list.rules, has_notes);
+std::string notes_on(const rules::Rule& rule, std::string_view tier, const Bound& bound,
+                     bool is_first) {
+  std::string text;
+  if (!tier.empty()) {
+    text = fmt::format("tier {}", tier);
+  } else if (is_first) {
+    text = effect_text(rule);
+  }
+  if (bound.permille == 1000) return text;
+  return fmt::format("{}{}by override {}", text, text.empty() ? "" : ", ",
+                     engine::format_factor(bound.permille));
+}
+
+std::string table_of(const app::Configuration& configuration, WallTime now, const Output& output) {
+  const rules::RuleList& list = configuration.rules;
+  const auto& overrides = configuration.exceptions.overrides;
+  const bool notes_wanted = !overrides.empty() || std::ranges::any_of(list.rules, has_notes);
   Table table{{{"rule"}, {"per"}, {"limit"}, {"most admitted"}, {notes_wanted ? "notes" : ""}}};
   for (const rules::Rule& rule : list.rules) {
     bool first = true;
     for_each_limit(rule, [&](std::string_view tier, const rules::RuleLimit& limit) {
       const std::string name = first ? rule.name : std::string{};
-      const std::string notes =
-          tier.empty() ? (first ? effect_text(rule) : "") : fmt::format("tier {}", tier);
-      table.add(
-          {name, first ? per_text(rule) : "", limit_text(limit), bound_text(limit.limit), notes});
+      const Bound bound = bound_of(rule, limit, overrides, now);
+      table.add({name, first ? per_text(rule) : "", limit_text(limit),
+                 bound_text(bound, limit.limit), notes_on(rule, tier, bound, first)});
       first = false;
     });
   }
   return table.text(output);
 }
 
-std::string json_of(const rules::RuleList& list) {
+std::string json_of(const rules::RuleLimit& limit, std::string_view tier, const Bound& bound) {
+  return fmt::format(
+      R"({{"rate":{},"algorithm":{},"tier":{},"most":{},"plus_in_flight":{},"override":{},)"
+      R"("bound":{}}})",
+      json_string(core::rate_text(limit.limit)), json_string(to_string(limit.limit.algorithm)),
+      tier.empty() ? "null" : json_string(tier), bound.most ? std::to_string(*bound.most) : "null",
+      bound.in_flight,
+      bound.permille == 1000 ? "null" : json_string(engine::format_factor(bound.permille)),
+      json_string(bound_text(bound, limit.limit)));
+}
+
+std::string json_of(const app::Configuration& configuration, WallTime now) {
   std::string rules;
-  for (const rules::Rule& rule : list.rules) {
+  for (const rules::Rule& rule : configuration.rules.rules) {
     std::string limits;
     for_each_limit(rule, [&](std::string_view tier, const rules::RuleLimit& limit) {
-      limits += fmt::format(
-          R"({}{{"rate":{},"algorithm":{},"tier":{},"most":{}}})", limits.empty() ? "" : ",",
-          json_string(core::rate_text(limit.limit)), json_string(to_string(limit.limit.algorithm)),
-          tier.empty() ? "null" : json_string(tier), core::most_admitted(limit.limit));
+      const Bound bound = bound_of(rule, limit, configuration.exceptions.overrides, now);
+      limits += (limits.empty() ? "" : ",") + json_of(limit, tier, bound);
     });
     std::string per;
     for (const rules::Per& one : rule.per) {
@@ -130,16 +156,18 @@ std::string summary(const rules::RuleList& list, const rules::EnvoyRules* trees)
 ExitCode report(const app::Configuration& configuration, const rules::EnvoyRules* trees,
                 const config::Diagnostics& diagnostics, const CheckOptions& options) {
   Output output;
+  const WallTime now = SystemClock{}.now().wall();
   const rules::RuleList& list = configuration.rules;
   if (options.json) {
     std::string mistakes = diagnostics.json();
     mistakes.pop_back();  // its closing brace
     const std::string domains =
         trees == nullptr ? "" : fmt::format(",\"domains\":[{}]", json_of(*trees));
-    output.write(fmt::format("{},\"rules\":[{}]{}}}\n", mistakes, json_of(list), domains));
+    output.write(fmt::format("{},\"rules\":[{}]{}}}\n", mistakes, json_of(configuration, now),
+                             domains));
   } else {
     output.write(fmt::format("{}: {}, nothing wrong\n", options.file, summary(list, trees)));
-    if (!list.rules.empty()) output.write("\n" + table_of(list, output));
+    if (!list.rules.empty()) output.write("\n" + table_of(configuration, now, output));
     if (trees != nullptr) output.write("\n" + table_of(*trees, output));
     if (list.unmatched == rules::Unmatched::reject) {
       output.write("\nRequests that no rule matches are answered 503.\n");
@@ -179,6 +207,10 @@ ExitCode check(const CheckOptions& options) {
   config::Diagnostics diagnostics;
   const app::Configuration configuration =
       app::read_configuration(*text, options.file, diagnostics);
+  if (diagnostics.ok()) {
+    auto room = app::check_room(configuration, SystemClock{}.now().wall());
+    if (!room) diagnostics.error(std::move(room.error()));
+  }
   if (!diagnostics.ok()) return report_mistakes(diagnostics, options);
   std::shared_ptr<const rules::EnvoyRules> trees;
   if (!options.offline) {

@@ -12,7 +12,7 @@ namespace sluice::cli {
 
 struct ExplainOptions {
   std::string request;                                // "GET /v1/x", or the path alone
-  std::vector<std::vector<std::string>> descriptors;  // instead: "key=value", for Envoy's trees
+  std::vector<std::vector<std::string>> descriptors;  // "key=value"; alone: for Envoy's trees
   std::string config;                                 // file
   std::vector<std::string> headers;                   // "name: value"
   std::string ip = "127.0.0.1";
@@ -24,7 +24,7 @@ struct ExplainOptions {
 
 [[nodiscard]] ExitCode explain(const ExplainOptions& options);
 
-// The part of it that is for descriptors.
+// The part of it that is for descriptors without a request.
 [[nodiscard]] ExitCode explain_descriptors(const ExplainOptions& options,
                                            const app::Configuration& configuration);
 

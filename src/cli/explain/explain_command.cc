@@ -11,16 +11,18 @@ namespace {
 
 constexpr const char* kFooter =
     R"(Takes one request through a configuration and tells the whole way: the path as rules see it,
-who is asking, every rule and why it applies or not, what its limits say, and the decision. Counts
-begin at nothing; --repeat sends the request several times and explains the last.
+who is asking, every rule and why it applies or not, what it counts by, what its limits say, and the
+decision. Counts begin at nothing; --repeat sends the request several times and explains the last.
 
-With --descriptor it asks the trees of envoyproxy/ratelimit that the configuration names
-(rules_from) instead, as Envoy would: one --descriptor for each, with all of its entries.
+A --descriptor beside the request is for rules that ask for its entries. Without a request, the
+trees of envoyproxy/ratelimit that the configuration names (rules_from) are asked, as Envoy would:
+one --descriptor for each, with all of its entries.
 
 Examples:
   sluice explain 'GET /v1/users' -c sluice.yaml --ip 192.0.2.1
   sluice explain 'POST /login' -c sluice.yaml -H 'x-api-key: k' --repeat 4
   sluice explain /v1/users -c sluice.yaml --json
+  sluice explain /v1/users -c sluice.yaml --descriptor tenant=gold
   sluice explain -c sluice.yaml --domain edge --descriptor tenant=gold path=/a
 
 Exit status: 0 the request passes, 1 it does not, 3 the configuration cannot be used.)";
@@ -56,16 +58,20 @@ void add_explain(CLI::App& program, Action& action) {
           ->add_option("--descriptor", options->descriptors,
                        "Entries of a descriptor: key=value ...; may be repeated")
           ->type_name("ENTRY");
-  for (CLI::Option* other : {request, header, ip, host}) descriptor->excludes(other);
-  descriptor->needs(domain);
   command->add_option("--repeat", options->repeat, "Send it so many times, explain the last")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
   command->add_flag("--json", options->json, "One JSON object");
   command->footer(kFooter);
-  command->callback([options, request, descriptor, &action] {
+  command->callback([options, request, descriptor, header, ip, host, domain, &action] {
     if (request->count() + descriptor->count() == 0) {
       throw CLI::RequiredError{"REQUEST or --descriptor"};
+    }
+    if (request->count() == 0) {
+      for (const CLI::Option* other : {header, ip, host}) {
+        if (other->count() > 0) throw CLI::ExcludesError{"--descriptor", other->get_name()};
+      }
+      if (domain->count() == 0) throw CLI::RequiresError{"--descriptor", "--domain"};
     }
     action = [options] { return explain(*options); };
   });

@@ -3,6 +3,7 @@
 #include "app/offline_envoy.h"
 #include "base/text.h"
 #include "cli/explain/explain.h"
+#include "cli/explain/explained_request.h"
 #include "cli/terminal.h"
 #include <sluice/clock.h>
 
@@ -21,22 +22,7 @@ using engine::EnvoyStatus;
 
 constexpr std::string_view kCommand = "explain";
 
-// The words of the command line; the entries are views into them.
 using Entries = std::vector<DescriptorEntry>;
-
-Parsed<Entries> parse_entries(std::span<const std::string> words) {
-  Entries entries;
-  for (const std::string& word : words) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return mistake(fmt::format("{} is no entry of a descriptor", sluice::quoted(word)),
-                     "write key=value, as in tenant=gold");
-    }
-    const std::string_view text = word;
-    entries.push_back({text.substr(0, equals), text.substr(equals + 1)});
-  }
-  return entries;
-}
 
 Parsed<std::vector<Entries>> parse_descriptors(const ExplainOptions& options) {
   std::vector<Entries> all;
@@ -151,8 +137,10 @@ ExitCode explain_descriptors(const ExplainOptions& options,
     return ExitCode::usage;
   }
   if (!configuration.envoy) {
-    complain(kCommand, fmt::format("{} has no trees of descriptors; add rules_from: {{envoy: DIR}}",
-                                   options.config));
+    complain(kCommand,
+             fmt::format("{} has no trees of descriptors; add rules_from: {{envoy: DIR}}, or give "
+                         "a request beside the descriptor to ask its rules",
+                         options.config));
     return ExitCode::failure;
   }
   config::Diagnostics diagnostics;
@@ -164,7 +152,7 @@ ExitCode explain_descriptors(const ExplainOptions& options,
   const SystemClock clock;
   const Now now = clock.now();
   auto offline = app::OfflineEnvoy::start(std::move(trees), configuration.envoy->modes,
-                                          store::Mapping::kMemoryMin, now);
+                                          configuration.state.memory, now);
   if (!offline) {
     complain(kCommand, offline.error().text());
     return ExitCode::failure;

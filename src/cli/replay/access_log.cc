@@ -61,6 +61,24 @@ std::string text_of(std::string_view logged) {
   return logged == "-" ? std::string{} : std::string{logged};
 }
 
+// Names with values: {"headers":{"x-plan":"free"}} and the like.
+void take_maps(const identity::FlatJson& json, LoggedRequest& request) {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  const std::array<std::pair<std::string_view, Pairs*>, 5> maps{
+      {{"headers.", &request.headers},
+       {"cookies.", &request.cookies},
+       {"claims.", &request.claims},
+       {"descriptor.", &request.descriptor},
+       {"response_headers.", &request.response_headers}}};
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const identity::FlatJson::Member member = json.at(i);
+    for (const auto& [prefix, to] : maps) {
+      if (!member.name.starts_with(prefix)) continue;
+      to->emplace_back(member.name.substr(prefix.size()), member.value);
+    }
+  }
+}
+
 }  // namespace
 
 LogFormat guess_format(std::string_view line) noexcept {
@@ -136,6 +154,8 @@ Parsed<LoggedRequest> parse_json_line(std::string_view line) {
     if (const std::string_view value = json.find(name); !value.empty()) to = value;
   };
   request.is_request = json.find("malformed") != "true";
+  request.through_trusted = json.find("through_trusted") == "true";
+  take("domain", request.domain);
   take("method", request.method);
   take("host", request.host);
   take("target", request.target);
@@ -161,13 +181,12 @@ Parsed<LoggedRequest> parse_json_line(std::string_view line) {
   request.status = static_cast<std::uint16_t>(*status);
   request.duration = Nanos{static_cast<std::int64_t>(*duration)};
   request.asn = static_cast<std::uint32_t>(*asn);
-  constexpr std::string_view kHeaders = "headers.";
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const identity::FlatJson::Member member = json.at(i);
-    if (member.name.starts_with(kHeaders)) {
-      request.headers.emplace_back(member.name.substr(kHeaders.size()), member.value);
-    }
+  if (!json.find("grpc_status").empty()) {
+    const auto grpc_status = number("grpc_status", 16);
+    if (!grpc_status) return tl::unexpected(grpc_status.error());
+    request.grpc_status = static_cast<std::uint8_t>(*grpc_status);
   }
+  take_maps(json, request);
   return request;
 }
 

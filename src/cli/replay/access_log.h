@@ -3,7 +3,10 @@
 //   json       a line of JSON each, as our own gateway writes them:
 //              {"time":"2026-01-01T00:00:00Z","ip":"192.0.2.1","method":"GET","host":"h",
 //               "target":"/x","status":200,"duration_ns":1200000,"user":"u","api_key":"k",
-//               "tenant":"t","tier":"paid","country":"NL","asn":64496,"headers":{"x-plan":"free"}}
+//               "tenant":"t","tier":"paid","country":"NL","asn":64496,"headers":{"x-plan":"free"},
+//               "cookies":{"plan":"free"},"through_trusted":true}
+//              and with what others may add: "domain":"d","descriptor":{"key":"value"},
+//              "claims":{"plan":"free"},"grpc_status":8,"response_headers":{"x-cost":"3"}
 //              Only `time` is required. Who was asking is taken from the line: nobody can verify it
 //              again. "malformed":true marks what was no request.
 //   combined   nginx and Apache: ip - user [time] "GET /x HTTP/1.1" 200 123 "referer" "agent"
@@ -37,7 +40,14 @@ struct LoggedRequest {
   std::string tier;
   std::string country;
   std::uint32_t asn = 0;
+  bool through_trusted = false;  // a proxy that is trusted passed it on
+  std::string domain;
+  std::optional<std::uint8_t> grpc_status;
   std::vector<std::pair<std::string, std::string>> headers;
+  std::vector<std::pair<std::string, std::string>> cookies;
+  std::vector<std::pair<std::string, std::string>> claims;
+  std::vector<std::pair<std::string, std::string>> descriptor;
+  std::vector<std::pair<std::string, std::string>> response_headers;
 };
 
 enum class LogFormat : std::uint8_t { json, combined };

@@ -21,8 +21,10 @@ Prints true or false for each request; --json prints an object for each, on one 
    "retry_after_ns":null,"delay_ns":0}
 
 With --rules, a log goes through a whole configuration: lines of JSON as our gateway writes them, or
-nginx's combined log. A summary tells how often each rule had a say; --diff shows which requests
-another configuration would answer differently, and exits with 1 if there are any.
+nginx's combined log. A summary tells how often each rule had a say, and which rules ask for what no
+line of the log has. --diff shows which requests another configuration would answer differently, be
+it by another status, reason or rule, and exits with 1 if there are any; with --json, an object for
+each of them, and one for the summary.
 
 Examples:
   sluice replay trace.csv --limit 3/1h --algorithm sliding_log
@@ -58,9 +60,17 @@ void add_replay(CLI::App& program, Action& action) {
       command->add_option("--rules", rules->rules, "A configuration instead of a limit")
           ->type_name("FILE")
           ->group(group);
-  command->add_option("--diff", rules->diff, "Another configuration to compare with")
-      ->type_name("FILE")
-      ->needs(by_rules)
+  CLI::Option* differs =
+      command->add_option("--diff", rules->diff, "Another configuration to compare with")
+          ->type_name("FILE")
+          ->needs(by_rules)
+          ->group(group);
+  command
+      ->add_option("--changes", rules->changes,
+                   "With --diff: changed requests to list, 0 for all (default 20)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(differs)
       ->group(group);
   command->add_option("--format", *format, "json or combined (default: as the first line looks)")
       ->type_name("NAME")

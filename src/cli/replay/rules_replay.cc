@@ -1,20 +1,18 @@
 #include "cli/replay/rules_replay.h"
 
-#include "app/configuration.h"
-#include "app/offline_engine.h"
 #include "base/line_reader.h"
-#include "base/read_file.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "cli/decision_json.h"
+#include "cli/replay/log_gaps.h"
+#include "cli/replay/rules_run.h"
 #include "cli/terminal.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <memory>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -22,175 +20,20 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::string_view kCommand = "replay";
-constexpr std::size_t kFileBytesMax = 16U << 20U;
-constexpr std::size_t kTableBytes = 256U << 20U;
-constexpr std::size_t kChangesShown = 20;
-
-// How often a rule had a say, and what it said.
-struct RuleSum {
-  std::uint64_t requests = 0;
-  std::uint64_t objected = 0;  // one of its limits was full
-  std::uint64_t refused = 0;   // and it was the one that answered
-  std::uint64_t blocked = 0;
-};
-
-struct Sum {
-  std::uint64_t requests = 0;
-  std::uint64_t passed = 0;
-  std::map<std::string, std::uint64_t> reasons;
-};
-
-// A configuration at work: one table, one worker, virtual time.
-class Run {
- public:
-  [[nodiscard]] static Parsed<std::unique_ptr<Run>> start(const std::string& file, Now now);
-
-  struct Verdict {
-    bool passes = true;
-    std::string_view reason;
-    std::string_view rule;
-    Decision decision;
-  };
-  Verdict decide(const LoggedRequest& logged, Now now);
-
-  [[nodiscard]] const Sum& sum() const noexcept { return sum_; }
-  [[nodiscard]] const rules::RuleList& rules() const noexcept {
-    return engine_->configuration().rules;
-  }
-  [[nodiscard]] RuleSum sum_of(const rules::Rule& rule) const {
-    const auto found = by_rule_.find(rule.name);
-    return found == by_rule_.end() ? RuleSum{} : found->second;
-  }
-
- private:
-  // A request whose response comes later.
-  struct UnderWay {
-    MonoTime until;
-    std::uint16_t status;
-    std::unique_ptr<engine::Op> op;
-    bool operator>(const UnderWay& other) const noexcept { return until > other.until; }
-  };
-
-  void settle_until(MonoTime now);
-  void settle(engine::Op& op, std::uint16_t status, Now now);
-  void count(const engine::Op& op);
-
-  std::unique_ptr<app::OfflineEngine> engine_;
-  std::vector<std::unique_ptr<engine::Op>> spare_;
-  std::priority_queue<UnderWay, std::vector<UnderWay>, std::greater<>> under_way_;
-  Sum sum_;
-  std::map<std::string, RuleSum, std::less<>> by_rule_;
-};
-
-Parsed<std::unique_ptr<Run>> Run::start(const std::string& file, Now now) {
-  const Parsed<std::string> text = sluice::read_file(file, kFileBytesMax);
-  if (!text) return tl::unexpected(text.error());
-  config::Diagnostics diagnostics;
-  app::Configuration configuration = app::read_configuration(*text, file, diagnostics);
-  if (!diagnostics.ok()) {
-    return mistake(fmt::format("{} has mistakes\n{}", file, diagnostics.text()),
-                   "'sluice check' says the same");
-  }
-  auto engine = app::OfflineEngine::start(std::move(configuration), kTableBytes, now);
-  if (!engine) return tl::unexpected(std::move(engine.error()));
-  auto run = std::make_unique<Run>();
-  run->engine_ = *std::move(engine);
-  return run;
-}
-
-void Run::settle(engine::Op& op, std::uint16_t status, Now now) {
-  const engine::ResponseView response{.status = status, .grpc_status = {}, .headers = {}};
-  engine_->worker().settle(op, status != 0 ? &response : nullptr, now);
-}
-
-void Run::settle_until(MonoTime now) {
-  while (!under_way_.empty() && under_way_.top().until <= now) {
-    // The queue hands out constant elements; this one is about to go.
-    auto& first =
-        const_cast<UnderWay&>(under_way_.top());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-    settle(*first.op, first.status, {.mono = first.until, .wall_offset = Nanos{0}});
-    spare_.push_back(std::move(first.op));
-    under_way_.pop();
-  }
-}
-
-void Run::count(const engine::Op& op) {
-  ++sum_.requests;
-  const bool passes = op.action == engine::Action::pass;
-  if (passes) ++sum_.passed;
-  ++sum_.reasons[std::string{engine::to_string(op.reason)}];
-  const rules::Rule* last = nullptr;
-  for (const engine::LimitOutcome& outcome : op.limits()) {
-    RuleSum& rule = by_rule_[outcome.rule->name];
-    if (outcome.rule != last) ++rule.requests;
-    last = outcome.rule;
-    if (!outcome.decision.allowed()) ++rule.objected;
-  }
-  if (passes || op.rule == nullptr) return;
-  RuleSum& rule = by_rule_[op.rule->name];
-  if (op.reason == engine::Reason::blocked) {
-    ++rule.requests;
-    ++rule.blocked;
-  } else {
-    ++rule.refused;
-  }
-}
-
-Run::Verdict Run::decide(const LoggedRequest& logged, Now now) {
-  settle_until(now.mono);
-  std::vector<HeaderView> headers;
-  for (const auto& [name, value] : logged.headers) headers.push_back({name, value});
-  const RequestView request{.method = logged.method,
-                            .host = logged.host,
-                            .target = logged.target,
-                            .headers = headers,
-                            .peer = logged.ip,
-                            .tls_subject = {},
-                            .domain = {},
-                            .descriptor = {}};
-  identity::Identity client;
-  client.address = logged.ip;
-  client.user = logged.user;
-  client.api_key = logged.api_key;
-  client.tenant = logged.tenant;
-  client.tier = logged.tier;
-  client.country = logged.country;
-  client.asn = logged.asn;
-  const bool known = !logged.user.empty() || !logged.api_key.empty();
-  client.proof = known ? identity::Proof::good : identity::Proof::none;
-
-  if (spare_.empty()) spare_.push_back(std::make_unique<engine::Op>());
-  std::unique_ptr<engine::Op> op = std::move(spare_.back());
-  spare_.pop_back();
-  (void)engine_->worker().decide(*op, request, client, now);
-  count(*op);
-  const Verdict verdict{.passes = op->action == engine::Action::pass,
-                        .reason = engine::to_string(op->reason),
-                        .rule = op->rule != nullptr ? std::string_view{op->rule->name} : "",
-                        .decision = op->decision};
-  if (verdict.passes && logged.duration > Nanos{0}) {
-    under_way_.push(
-        {.until = now.mono + logged.duration, .status = logged.status, .op = std::move(op)});
-  } else {
-    settle(*op, verdict.passes ? logged.status : 0, now);
-    spare_.push_back(std::move(op));
-  }
-  return verdict;
-}
 
 // ---- telling ----------------------------------------------------------------------------------
 
-std::string verdict_json(const LoggedRequest& logged, const Run::Verdict& verdict) {
+std::string verdict_json(const LoggedRequest& logged, const RulesVerdict& verdict) {
   return fmt::format(R"({{"time":{},"allowed":{},"reason":{},"rule":{},{}}})"
                      "\n",
-                     json_string(format_rfc3339(logged.at)), verdict.passes,
+                     json_string(format_rfc3339(logged.at)), verdict.passes(),
                      json_string(verdict.reason),
                      verdict.rule.empty() ? "null" : json_string(verdict.rule),
                      decision_members(verdict.decision));
 }
 
-std::string summary(const Run& run, const Output& output) {
-  const Sum& sum = run.sum();
+std::string summary(const RulesRun& run, const Output& output) {
+  const RulesSum& sum = run.sum();
   std::string text = fmt::format("{} requests, {} passed, {} refused\n\n", sum.requests, sum.passed,
                                  sum.requests - sum.passed);
   using Side = Table::Side;
@@ -200,7 +43,7 @@ std::string summary(const Run& run, const Output& output) {
                {"refused", Side::right},
                {"blocked", Side::right},
                {"", Side::left}}};
-  for (const rules::Rule& rule : run.rules().rules) {
+  for (const rules::Rule& rule : run.rules()) {
     const RuleSum of = run.sum_of(rule);
     const bool shadow = rule.over.kind == rules::Over::Kind::shadow;
     table.add({rule.name, std::to_string(of.requests), std::to_string(of.objected),
@@ -217,15 +60,77 @@ std::string summary(const Run& run, const Output& output) {
   return text;
 }
 
-std::string change_text(const LoggedRequest& logged, const Run::Verdict& before,
-                        const Run::Verdict& after) {
-  const auto told = [](const Run::Verdict& verdict) {
-    return verdict.passes ? std::string{"passes"}
-                          : fmt::format("{} by {}", verdict.reason,
-                                        verdict.rule.empty() ? "no rule" : verdict.rule);
+// ---- what the log does not tell -----------------------------------------------------------------
+
+std::string gap_text(const LogGap& gap) {
+  return gap.is_hidden ? fmt::format("{} is hidden, and {} needs its value", gap.field, gap.rule)
+                       : fmt::format("no line has {}, which {} asks for", gap.field, gap.rule);
+}
+
+std::string gaps_text(const std::vector<LogGap>& gaps, std::string_view file) {
+  if (gaps.empty()) return {};
+  std::string text = fmt::format("\nNot to be decided by this log, of {}:\n", file);
+  for (const LogGap& gap : gaps) text += fmt::format("  {}\n", gap_text(gap));
+  return text;
+}
+
+std::string gaps_json(const std::vector<LogGap>& gaps) {
+  std::string text;
+  for (const LogGap& gap : gaps) {
+    text += fmt::format(R"({}{{"rule":{},"field":{},"hidden":{}}})", text.empty() ? "" : ",",
+                        json_string(gap.rule), json_string(gap.field), gap.is_hidden);
+  }
+  return fmt::format("[{}]", text);
+}
+
+// ---- changes ------------------------------------------------------------------------------------
+
+constexpr std::array<std::string_view, 3> kActions{"pass", "reject", "drop"};
+
+std::string_view action_of(const RulesVerdict& verdict) noexcept {
+  return kActions[static_cast<std::size_t>(verdict.action)];
+}
+
+// Whether a client would notice, or an operator who looks up why. Of two that pass, it does not
+// matter which rule was the tightest.
+bool is_same(const RulesVerdict& a, const RulesVerdict& b) noexcept {
+  if (a.passes() && b.passes()) return true;
+  return a.action == b.action && a.status == b.status && a.reason == b.reason && a.rule == b.rule;
+}
+
+std::string change_text(const LoggedRequest& logged, const RulesVerdict& before,
+                        const RulesVerdict& after) {
+  const auto told = [](const RulesVerdict& verdict) {
+    if (verdict.passes()) return std::string{"passes"};
+    const std::string how = verdict.action == engine::Action::drop
+                                ? std::string{"dropped"}
+                                : std::to_string(verdict.status);
+    return fmt::format("{} {} by {}", how, verdict.reason,
+                       verdict.rule.empty() ? "no rule" : verdict.rule);
   };
   return fmt::format("  {} {} {} {}: {} -> {}\n", format_rfc3339(logged.at), logged.ip.text(),
                      logged.method, logged.target, told(before), told(after));
+}
+
+std::string change_json(const LoggedRequest& logged, const RulesVerdict& before,
+                        const RulesVerdict& after) {
+  const auto told = [](const RulesVerdict& verdict) {
+    return fmt::format(R"({{"action":{},"status":{},"reason":{},"rule":{},{}}})",
+                       json_string(action_of(verdict)),
+                       verdict.status == 0 ? "null" : std::to_string(verdict.status),
+                       json_string(verdict.reason),
+                       verdict.rule.empty() ? "null" : json_string(verdict.rule),
+                       decision_members(verdict.decision));
+  };
+  return fmt::format(
+      R"({{"time":{},"ip":{},"method":{},"target":{},"before":{},"after":{}}})"
+      "\n",
+      json_string(format_rfc3339(logged.at)), json_string(logged.ip.text()),
+      json_string(logged.method), json_string(logged.target), told(before), told(after));
+}
+
+std::string sum_json(const RulesSum& sum) {
+  return fmt::format(R"({{"passed":{},"refused":{}}})", sum.passed, sum.requests - sum.passed);
 }
 
 // ---- reading ----------------------------------------------------------------------------------
@@ -281,6 +186,101 @@ Now at(WallTime time) noexcept {
   return {.mono = MonoTime{time.time_since_epoch()}, .wall_offset = Nanos{0}};
 }
 
+// A configuration, and what the log cannot tell it.
+struct Side {
+  std::string file;
+  std::unique_ptr<RulesRun> run;
+  LogGaps gaps;
+
+  static Parsed<Side> start(const std::string& file, Now now) {
+    Parsed<std::unique_ptr<RulesRun>> run = RulesRun::start(file, now);
+    if (!run) return tl::unexpected(std::move(run.error()));
+    LogGaps gaps{(*run)->rules()};
+    return Side{.file = file, .run = *std::move(run), .gaps = std::move(gaps)};
+  }
+  RulesVerdict decide(const LoggedRequest& request, WallTime now) {
+    gaps.look_at(request);
+    return run->decide(request, at(now));
+  }
+};
+
+// One log through one configuration, or through two that are compared.
+class Replay {
+ public:
+  Replay(const RulesReplayOptions& options, Side side, std::optional<Side> other)
+      : options_(options), side_(std::move(side)), other_(std::move(other)) {}
+
+  // Logs are written when a request ends, so times may go back a little: time does not.
+  void decide(const LoggedRequest& request) {
+    latest_ = std::max(latest_, request.at);
+    const RulesVerdict verdict = side_.decide(request, latest_);
+    if (options_.json && !other_) output_.write(verdict_json(request, verdict));
+    if (!other_) return;
+    const RulesVerdict after = other_->decide(request, latest_);
+    if (is_same(verdict, after)) return;
+    ++changed_;
+    if (options_.json) {
+      output_.write(change_json(request, verdict, after));
+    } else if (options_.changes == 0 || changed_ <= options_.changes) {
+      changes_ += change_text(request, verdict, after);
+    }
+  }
+
+  [[nodiscard]] bool failed() const noexcept { return output_.failed(); }
+  void flush() noexcept { output_.flush(); }
+
+  ExitCode end(std::uint64_t malformed) {
+    if (options_.json) {
+      tell_json(malformed);
+    } else {
+      tell(malformed);
+    }
+    return output_.finish(kCommand, changed_ > 0 ? ExitCode::negative : ExitCode::ok);
+  }
+
+ private:
+  void tell(std::uint64_t malformed) {
+    output_.write(summary(*side_.run, output_));
+    if (malformed > 0) {
+      output_.write(fmt::format("\nLeft out what was no request: {}.\n", malformed));
+    }
+    output_.write(gaps_text(side_.gaps.found(), side_.file));
+    if (!other_) return;
+    const RulesSum& sum = other_->run->sum();
+    output_.write(fmt::format("\nWith {}: {} passed, {} refused; {} requests change their answer\n",
+                              other_->file, sum.passed, sum.requests - sum.passed, changed_));
+    output_.write(changes_);
+    if (options_.changes != 0 && changed_ > options_.changes) {
+      output_.write(fmt::format("  and {} more; --changes 0 lists them all\n",
+                                changed_ - options_.changes));
+    }
+    output_.write(gaps_text(other_->gaps.found(), other_->file));
+  }
+
+  // Where there is an object for each request, what else is to be said goes elsewhere.
+  void tell_json(std::uint64_t malformed) {
+    if (!other_) {
+      for (const LogGap& gap : side_.gaps.found()) complain(kCommand, gap_text(gap));
+      return;
+    }
+    output_.write(fmt::format(
+        R"({{"summary":{{"requests":{},"changed":{},"malformed":{},"before":{},"after":{},)"
+        R"("undecided_before":{},"undecided_after":{}}}}})"
+        "\n",
+        side_.run->sum().requests, changed_, malformed, sum_json(side_.run->sum()),
+        sum_json(other_->run->sum()), gaps_json(side_.gaps.found()),
+        gaps_json(other_->gaps.found())));
+  }
+
+  const RulesReplayOptions& options_;
+  Side side_;
+  std::optional<Side> other_;
+  Output output_;
+  WallTime latest_{};
+  std::uint64_t changed_ = 0;
+  std::string changes_;
+};
+
 }  // namespace
 
 ExitCode replay_rules(const RulesReplayOptions& options) {
@@ -289,50 +289,25 @@ ExitCode replay_rules(const RulesReplayOptions& options) {
   Parsed<std::optional<LoggedRequest>> logged = log->next();
   if (!logged) return fail(logged.error());
   const Now begin = at(*logged ? (*logged)->at : WallTime{});
-  Parsed<std::unique_ptr<Run>> run = Run::start(options.rules, begin);
-  if (!run) return fail(run.error());
-  std::unique_ptr<Run> other;
+  Parsed<Side> side = Side::start(options.rules, begin);
+  if (!side) return fail(side.error());
+  std::optional<Side> other;
   if (!options.diff.empty()) {
-    Parsed<std::unique_ptr<Run>> started = Run::start(options.diff, begin);
+    Parsed<Side> started = Side::start(options.diff, begin);
     if (!started) return fail(started.error());
     other = *std::move(started);
   }
 
-  Output output;
-  std::uint64_t changed = 0;
-  std::string changes;
-  // Logs are written when a request ends, so times may go back a little: time does not.
-  WallTime latest{};
-  while (logged && *logged && !output.failed()) {
-    const LoggedRequest& request = **logged;
-    latest = std::max(latest, request.at);
-    const Run::Verdict verdict = (*run)->decide(request, at(latest));
-    if (options.json) output.write(verdict_json(request, verdict));
-    if (other) {
-      const Run::Verdict changed_to = other->decide(request, at(latest));
-      if (verdict.passes != changed_to.passes) {
-        if (++changed <= kChangesShown) changes += change_text(request, verdict, changed_to);
-      }
-    }
+  Replay replay{options, *std::move(side), std::move(other)};
+  while (logged && *logged && !replay.failed()) {
+    replay.decide(**logged);
     logged = log->next();
   }
   if (!logged) {
-    output.flush();
+    replay.flush();
     return fail(logged.error());
   }
-  if (!options.json) output.write(summary(**run, output));
-  if (!options.json && log->malformed() > 0) {
-    output.write(fmt::format("\nLeft out what was no request: {}.\n", log->malformed()));
-  }
-  if (other && !options.json) {
-    output.write(fmt::format("\nWith {}: {} passed, {} refused; {} requests change their answer\n",
-                             options.diff, other->sum().passed,
-                             other->sum().requests - other->sum().passed, changed));
-    output.write(changes);
-    if (changed > kChangesShown)
-      output.write(fmt::format("  and {} more\n", changed - kChangesShown));
-  }
-  return output.finish(kCommand, other && changed > 0 ? ExitCode::negative : ExitCode::ok);
+  return replay.end(log->malformed());
 }
 
 }  // namespace sluice::cli

@@ -4,6 +4,7 @@
 #include "cli/exit_code.h"
 #include "cli/replay/access_log.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,8 +14,9 @@ struct RulesReplayOptions {
   std::string trace = "-";
   std::string rules;
   std::string diff;                 // another configuration; empty: none
+  std::uint64_t changes = 20;       // of --diff, to be shown; 0: all
   std::optional<LogFormat> format;  // absent: by the first line
-  bool json = false;                // an object for each request
+  bool json = false;                // an object for each request, or for each that changes
 };
 
 [[nodiscard]] ExitCode replay_rules(const RulesReplayOptions& options);

@@ -3,6 +3,7 @@
 #include "app/configuration.h"
 #include "app/server.h"
 #include "base/read_file.h"
+#include "cli/revision.h"
 #include "cli/serve/demonstration.h"
 #include "config/diagnostics.h"
 #include "config/document.h"
@@ -12,6 +13,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <string_view>
 
 namespace sluice::cli {
@@ -62,7 +64,12 @@ ExitCode serve(const ServeOptions& options) {
   const app::Configuration configuration = app::read_configuration(*text, file, diagnostics);
   if (!diagnostics.ok()) return fail(diagnostics);
   const auto server = app::Server::open(
-      configuration, {.file = file, .text = *text, .version = SLUICE_VERSION, .say = say}, kClock,
+      configuration, {.file = file,
+       .text = *text,
+       .version = SLUICE_VERSION,
+       .revision = std::string{revision()},
+       .say = say},
+      kClock,
       diagnostics);
   if (server == nullptr) return fail(diagnostics);
   tell_where(*server, configuration.rules.rules.size());

@@ -336,6 +336,7 @@ void Connection::tell_observer() {
     record.tier = who.name(3);
     if (who.country[0] != '\0') record.country = {who.country.data(), who.country.size()};
     record.asn = who.asn;
+    record.through_trusted = exchange.through_trusted;
   }
   if (exchange.tried != nullptr) {
     record.upstream.name = exchange.group->options().name;

@@ -82,8 +82,7 @@ Offsets offsets_of(const MappingSizes& sizes) noexcept {
 
 MappingSizes sizes_for(std::size_t memory) noexcept {
   MappingSizes sizes{.bytes = memory};
-  sizes.limits =
-      std::clamp<std::size_t>(memory / kLimitsPart / sizeof(LimitRecord), 64, kLimitNumbers - 1);
+  sizes.limits = Mapping::limits_within(memory);
   sizes.slabs = memory / kBlocksPart / BlockPool::kSlabBytes;
   const std::size_t taken = offsets_of(sizes).end + 2 * kPage;  // for rounding, each part once
   sizes.groups = Table::groups_within((memory - taken) / (kGroupBytes + 1));
@@ -401,6 +400,10 @@ Mapping::~Mapping() {
 
 MappingHeader& Mapping::header() const noexcept {
   return *reinterpret_cast<MappingHeader*>(memory_.data());
+}
+
+std::size_t Mapping::limits_within(std::size_t memory) noexcept {
+  return std::clamp<std::size_t>(memory / kLimitsPart / sizeof(LimitRecord), 64, kLimitNumbers - 1);
 }
 
 std::span<LimitRecord> Mapping::limits() const noexcept {

@@ -84,6 +84,9 @@ class Mapping {
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping();
 
+  // How many different limits so much memory holds.
+  [[nodiscard]] static std::size_t limits_within(std::size_t memory) noexcept;
+
   [[nodiscard]] std::span<LimitRecord> limits() const noexcept;
   [[nodiscard]] Table::Memory table() const noexcept;
   [[nodiscard]] BlockPool::Slabs slabs() const noexcept;

@@ -1,0 +1,61 @@
+#include "cli/check/bound.h"
+
+#include "base/duration.h"
+#include <sluice/core/compiled_limit.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sluice::cli {
+namespace {
+
+// A refund makes room in a window that its first request opened; then that window holds as much as
+// one which begins by the clock.
+std::uint64_t most_of(const rules::Rule& rule, const Limit& limit) noexcept {
+  const std::uint64_t most = core::most_admitted(limit);
+  const bool may_refund = rule.count && !rule.count->after;
+  return may_refund && limit.align == Align::first_request ? most + 1 : most;
+}
+
+std::uint32_t largest_factor(const rules::Rule& rule, std::span<const engine::Override> overrides,
+                             WallTime now) noexcept {
+  std::uint32_t permille = 1000;
+  for (const engine::Override& one : overrides) {
+    if (!one.holds(now) || !engine::is_per(rule, one.subject.kind)) continue;
+    permille = std::max(permille, one.permille);
+  }
+  return permille;
+}
+
+// An override multiplies what a request brings along, and leaves a written burst as it is then.
+Limit largest(const rules::RuleLimit& written, std::uint32_t permille) noexcept {
+  if (!written.from) return engine::multiplied(written.limit, permille);
+  Limit limit = written.limit;
+  limit.amount = std::max(limit.amount, written.from->max);
+  limit.amount = engine::multiplied({.amount = limit.amount}, permille).amount;
+  limit.amount = std::min(limit.amount, core::kAmountMax);
+  return limit;
+}
+
+}  // namespace
+
+Bound bound_of(const rules::Rule& rule, const rules::RuleLimit& limit,
+               std::span<const engine::Override> overrides, WallTime now) {
+  if (rule.over.kind == rules::Over::Kind::shadow) return {};
+  Bound bound{.permille = largest_factor(rule, overrides, now)};
+  const bool concurrency = limit.limit.algorithm == Algorithm::concurrency;
+  bound.in_flight = rule.count && rule.count->after && !concurrency;
+  bound.most = most_of(rule, largest(limit, bound.permille));
+  return bound;
+}
+
+std::string bound_text(const Bound& bound, const Limit& limit) {
+  if (!bound.most) return "none (shadow)";
+  if (limit.algorithm == Algorithm::concurrency) return fmt::format("{} in flight", *bound.most);
+  const std::string period =
+      limit.unit ? std::string{to_string(*limit.unit)} : format_duration(limit.period);
+  return fmt::format("{} in any {}{}", *bound.most, period, bound.in_flight ? " + in flight" : "");
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,174 @@
+#include "cli/explain/story.h"
+
+#include "cli/rule_text.h"
+#include "engine/key.h"
+#include "identity/host.h"
+#include "identity/path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+namespace sluice::cli {
+namespace {
+
+using rules::Missing;
+using rules::Per;
+using rules::Phase;
+
+// As the key has it: of IPv6 the network.
+std::string address_text(const IpAddress& address, unsigned v4_bits, unsigned v6_bits) {
+  const unsigned bits = address.is_v4 ? v4_bits : v6_bits;
+  std::string text = address.masked(bits).text();
+  return bits == address.bits() ? text : fmt::format("{}/{}", text, bits);
+}
+
+std::string instead_of(Missing missing, const IpAddress& address) {
+  switch (missing) {
+    case Missing::ip: return "ip " + address_text(address, 32, 64);
+    case Missing::skip: return "skip";
+    case Missing::shared: return "shared";
+    case Missing::refuse: return "refuse";
+  }
+  return {};
+}
+
+std::vector<StoryValue> key_of(const rules::Rule& rule, const rules::Asked& asked,
+                               const rules::PathTemplate* path) {
+  std::vector<StoryValue> key;
+  engine::ValueScratch scratch;
+  for (const Per& per : rule.per) {
+    StoryValue& one = key.emplace_back();
+    one.part = per_text(per);
+    if (per.kind == Per::Kind::ip) {
+      one.value = address_text(asked.client.address, per.v4_bits, per.v6_bits);
+      continue;
+    }
+    one.value = engine::value_of(per, asked, path, scratch);
+    if (one.value.empty()) one.instead = instead_of(rule.missing, asked.client.address);
+  }
+  return key;
+}
+
+// Empty: it was asked.
+std::string why_not_asked(const RuleStory& story, const engine::Op& op) {
+  if (!story.limits.empty()) return {};
+  const auto missing = std::ranges::find_if(
+      story.key, [](const StoryValue& one) { return !one.instead.empty(); });
+  if (missing != story.key.end() && story.rule->missing == Missing::skip) {
+    return fmt::format("{} is missing, and then it is skipped", missing->part);
+  }
+  if (op.rule == story.rule && op.reason == engine::Reason::missing_value) {
+    return fmt::format("{} is missing, and then it refuses", missing->part);
+  }
+  return fmt::format("it matches, but is not asked: {}", engine::to_string(op.reason));
+}
+
+// Whose limits were asked.
+std::string tier_of(const rules::Rule& rule, const rules::RuleLimit* limit) {
+  if (!rule.tiers || limit == nullptr) return {};
+  for (const auto& [tier, limits] : rule.tiers->values) {
+    const bool is_here =
+        std::ranges::any_of(limits, [limit](const auto& one) { return &one == limit; });
+    if (is_here) return tier;
+  }
+  return {};
+}
+
+StoryLimit limit_of(const engine::LimitOutcome& outcome, const engine::Override* changed_by) {
+  const std::uint64_t written = outcome.limit->limit.amount;
+  const std::uint64_t changed =
+      changed_by == nullptr ? written
+                            : engine::multiplied({.amount = written}, changed_by->permille).amount;
+  return {.outcome = &outcome,
+          .by_from = outcome.amount != written && outcome.amount != changed,
+          .by_override = outcome.amount != written && changed_by != nullptr};
+}
+
+void add_outcomes(RuleStory& story, const StoryParts& parts, const identity::Identity& client) {
+  const engine::Snapshot& snapshot = parts.engine.snapshot();
+  for (const engine::LimitOutcome& outcome : parts.op.limits()) {
+    if (outcome.rule != story.rule) continue;
+    story.changed_by = snapshot.override_for(*story.rule, client, parts.now.wall());
+    story.limits.push_back(limit_of(outcome, story.changed_by));
+    story.cost = static_cast<std::uint32_t>(outcome.cost);
+  }
+  if (story.limits.empty()) return;
+  story.tier = tier_of(*story.rule, story.limits.front().outcome->limit);
+}
+
+// A list that decided was asked first by address, then by what was proven.
+const engine::ListEntry* listed(const StoryParts& parts, const identity::Identity& client) {
+  const engine::Reason reason = parts.op.reason;
+  if (reason != engine::Reason::allow_listed && reason != engine::Reason::deny_listed) {
+    return nullptr;
+  }
+  const engine::Lists::Answer by_address = parts.lists.find(client.address, parts.now.wall());
+  if (by_address.entry != nullptr) return by_address.entry;
+  return parts.lists.find(client, parts.now.wall()).entry;
+}
+
+}  // namespace
+
+bool has_decision(const engine::Op& op) noexcept {
+  return op.rule != nullptr && op.reason != engine::Reason::missing_value;
+}
+
+Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch) {
+  Story story;
+  const RequestView& request = parts.request;
+  const rules::RuleSet& rules = parts.engine.snapshot().rules();
+  std::array<char, identity::kPathScratchBytes> path;
+  std::array<char, identity::kHostScratchBytes> host;
+  identity::Target target = identity::normalise_target(request.target, {}, path);
+  // An absolute target names the host itself.
+  const std::string asked_host{target.authority.empty() ? request.host : target.authority};
+  story.host = identity::normalise_host(asked_host, host).value_or("");
+  if (rules.ignore_case().holds_for(story.host)) {
+    target = identity::normalise_target(request.target, {.ignore_case = true}, path);
+  }
+  story.path = target.ok() ? std::string{target.route()}
+                           : fmt::format("cannot be told: {}", to_string(target.fault));
+  identity::Identity origin;
+  parts.identifier.begin(request, origin);
+  story.client = parts.identifier.identify(request, parts.now, scratch);
+  story.address = story.client.address.text();
+  story.listed = listed(parts, story.client);
+  if (!target.ok()) return story;
+
+  const auto asked_of = [&](const identity::Identity& client) {
+    return rules::Asked{.request = request,
+                        .domain = request.domain,
+                        .host = story.host,
+                        .path = target.route(),
+                        .query = target.query,
+                        .client = client};
+  };
+  // Some rules are asked before anybody has proven anything.
+  const rules::Asked early = asked_of(origin);
+  const rules::Asked late = asked_of(story.client);
+  std::vector<std::optional<rules::Matched>> won(rules.rules().size());
+  for (const Phase phase : {Phase::before_auth, Phase::after_auth}) {
+    auto matches = std::make_unique<rules::Matches>();
+    rules.match(phase == Phase::before_auth ? early : late, phase, *matches);
+    for (const rules::Matched& one : matches->span()) won[one.rule] = one;
+  }
+  for (rules::RuleNumber number = 0; number < rules.rules().size(); ++number) {
+    const rules::Rule& rule = rules.rules()[number];
+    const rules::Asked& asked = rule.before_auth ? early : late;
+    RuleStory& one = story.rules.emplace_back();
+    one.rule = &rule;
+    one.mismatch = rules.mismatch(number, asked);
+    one.lost = one.mismatch.empty() && !won[number];
+    if (!won[number]) continue;
+    one.key = key_of(rule, asked, rules.path(*won[number]));
+    add_outcomes(one, parts, asked.client);
+    one.not_asked = why_not_asked(one, parts.op);
+  }
+  return story;
+}
+
+}  // namespace sluice::cli

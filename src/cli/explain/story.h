@@ -1,0 +1,74 @@
+// What the engine went through for one request, told again slowly.
+#pragma once
+
+#include "app/offline_engine.h"
+#include "cli/explain/explained_request.h"
+#include "engine/lists.h"
+#include "engine/op.h"
+#include "engine/overrides.h"
+#include "identity/identifier.h"
+#include "rules/rule.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice::cli {
+
+// One part of what a rule counts by.
+struct StoryValue {
+  std::string part;     // user, header.x-team
+  std::string value;    // empty: missing
+  std::string instead;  // what stands for a missing one: "ip 192.0.2.1", "shared"
+};
+
+// How one limit fared.
+struct StoryLimit {
+  const engine::LimitOutcome* outcome = nullptr;
+  bool by_from = false;  // the amount is what the request brought along
+  bool by_override = false;
+};
+
+// One rule's part in the decision.
+struct RuleStory {
+  const rules::Rule* rule = nullptr;
+  std::string_view mismatch;  // empty: it matched
+  bool lost = false;          // a more specific rule of its group won
+  std::string not_asked;      // why, for people; empty: it was, or it did not come to that
+  std::vector<StoryValue> key;
+  std::string tier;                              // whose limits these are; empty: the rule's own
+  const engine::Override* changed_by = nullptr;  // null: nothing
+  std::uint32_t cost = 1;
+  std::vector<StoryLimit> limits;
+
+  [[nodiscard]] bool matched() const noexcept { return mismatch.empty() && !lost; }
+  [[nodiscard]] bool asked() const noexcept { return matched() && not_asked.empty(); }
+};
+
+// Views into what it was made of.
+struct Story {
+  std::string path;
+  std::string host;
+  identity::Identity client;
+  std::string address;
+  const engine::ListEntry* listed = nullptr;  // that decided; null: none did
+  std::vector<RuleStory> rules;
+};
+
+struct StoryParts {
+  const app::OfflineEngine& engine;
+  const identity::Identifier& identifier;
+  const engine::Lists& lists;
+  const RequestView& request;
+  const engine::Op& op;
+  Now now;
+};
+// The client is known as long as the scratch is not used again.
+[[nodiscard]] Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch);
+
+// Whether a limit had a word in the decision, so that there are numbers to tell.
+[[nodiscard]] bool has_decision(const engine::Op& op) noexcept;
+
+}  // namespace sluice::cli
