@@ -35,8 +35,13 @@ struct Window {
 
 class BodyPump {
  public:
+  // Enough for the price of a turn not to show, and for others to wait no longer for theirs than
+  // for a few requests.
+  static constexpr std::size_t kBytesPerTurn = 65536;
+
   enum class Progress : std::uint8_t {
     waiting,
+    paused,  // there is more to move, but kBytesPerTurn were: others first
     done,
     source_ended,  // too early, or its connection failed
     source_wrong,  // fault() tells what is wrong with the body

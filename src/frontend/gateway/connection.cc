@@ -12,6 +12,7 @@ Connection::Connection(Gateway& gateway, net::Peer peer, const Entrance& entranc
       timer_(net::Callback<>::to<&Connection::on_timer>(*this)),
       renewal_(net::Callback<>::to<&Connection::on_renewal>(*this)),
       total_(net::Callback<>::to<&Connection::on_total>(*this)),
+      rest_(net::Callback<>::to<&Connection::drive>(*this)),
       phase_(entrance.proxy_protocol ? Phase::announced : Phase::handshake) {
   set_peer(peer);
   set_port(entrance.port);
@@ -45,6 +46,10 @@ void Connection::run(Step next) {
     again_ = false;
     while (next == Step::again) next = step();
     if (next == Step::gone) return gateway_.destroy(*this);
+    if (next == Step::later) {
+      gateway_.loop_.run_soon(rest_);  // which sees to all that has happened meanwhile
+      break;
+    }
     next = Step::again;
   } while (again_);
   driving_ = false;
@@ -66,9 +71,11 @@ Connection::Step Connection::step() {
   return Step::gone;
 }
 
+// Of the next request, or maybe its end.
+bool Connection::has_input() const noexcept { return in_.begin < in_.end || stream_.can_read(); }
+
 Connection::Step Connection::wait_for_request() {
-  const bool has_bytes = buffer_ != nullptr && in_.begin < in_.end;
-  if (has_bytes || stream_.can_read()) {
+  if (has_input()) {
     begin_exchange();
     return Step::again;
   }
@@ -158,7 +165,7 @@ Connection::Step Connection::timed_out() {
   switch (phase_) {
     case Phase::announced:
     case Phase::handshake: ++gateway_.counts_.timeouts; return Step::gone;
-    case Phase::idle: return close();
+    case Phase::idle: return in_.begin < in_.end ? Step::again : close();  // it waits for its turn
     case Phase::head:
       ++gateway_.counts_.timeouts;
       keep_alive_ = false;
@@ -270,7 +277,7 @@ Connection::Step Connection::end_exchange() {
   }
   phase_ = Phase::idle;
   arm(gateway_.is_draining() ? kFarewell : options().idle_for);
-  return Step::again;
+  return has_input() ? Step::later : Step::again;
 }
 
 void Connection::give_back_exchange() {

@@ -5,8 +5,11 @@
 //                                  +-------------------------------------------------------------+
 //
 // drive() goes as far as it can and is called again whenever something becomes possible: on the
-// client's stream, on the upstream's, by a timer, by the store. An idle connection holds no buffer
-// and nothing of a request: those are taken from the gateway when a request begins.
+// client's stream, on the upstream's, by a timer, by the store. But others have their turn as well:
+// behind each request, and behind so much of a body, it goes on at the end of the next turn of the
+// loop. So a client that sends requests without waiting for answers, or downloads without end, is
+// served no faster than those who ask one by one. An idle connection holds no buffer and nothing of
+// a request: those are taken from the gateway when a request begins.
 //
 // connection.cc has the life and the phases, connection_arrival.cc what comes before the first
 // request, connection_request.cc the way from a head to a decision, connection_forward.cc the head
@@ -154,8 +157,8 @@ class Connection : public net::ListHook {
     relaying,
     answering
   };
-  // What is to be done next.
-  enum class Step : std::uint8_t { again, wait, gone };
+  // What is to be done next. `later`: there is more to do, but it is the others' turn.
+  enum class Step : std::uint8_t { again, wait, later, gone };
 
   void drive();
   void on_stream() { drive(); }
@@ -178,6 +181,7 @@ class Connection : public net::ListHook {
 
   // connection.cc
   [[nodiscard]] Step wait_for_request();
+  [[nodiscard]] bool has_input() const noexcept;
   [[nodiscard]] Step read_head();
   [[nodiscard]] Step end_of_requests(const net::IoResult& result);
   [[nodiscard]] Step watch_client();
@@ -260,6 +264,7 @@ class Connection : public net::ListHook {
   net::Timer timer_;    // of the phase
   net::Timer renewal_;  // of leases on requests in flight, where rules give some
   net::Timer total_;    // of a request, where its upstream limits it
+  net::Task rest_;      // of the work, in the next turn
   Phase phase_;
   bool counted_ = false;  // among the connections of its address
   bool keep_alive_ = true;

@@ -182,15 +182,14 @@ void Connection::begin_upload() {
 
 Connection::Step Connection::relay() {
   Exchange& exchange = *exchange_;
+  Step upload = Step::wait;
   if (!exchange.upload.is_done() && !exchange.upload_failed) {
-    const Step step = relay_request();
-    if (step != Step::wait) return step;
+    upload = relay_request();
+    if (upload != Step::wait && upload != Step::later) return upload;
   }
-  if (!exchange.head_received) {
-    if (exchange.upload.is_done() && client_left()) return client_gone();
-    return read_answer();
-  }
-  return relay_answer();
+  if (!exchange.head_received && exchange.upload.is_done() && client_left()) return client_gone();
+  const Step answer = exchange.head_received ? relay_answer() : read_answer();
+  return answer == Step::wait ? upload : answer;
 }
 
 // Waits also when it is done: the answer is next.
@@ -198,6 +197,7 @@ Connection::Step Connection::relay_request() {
   Exchange& exchange = *exchange_;
   switch (exchange.upload.pump()) {
     case BodyPump::Progress::waiting: break;
+    case BodyPump::Progress::paused: return Step::later;
     case BodyPump::Progress::done: arm(exchange.group->options().answer_within); break;
     case BodyPump::Progress::source_ended: return client_gone();
     case BodyPump::Progress::source_wrong: {
@@ -272,7 +272,7 @@ Connection::Step Connection::pass_interim() {
   }
   exchange.response.reset();
   exchange.from_server.compact();  // the answer has all the room, whatever was said before it
-  return Step::again;
+  return Step::later;              // any number may come
 }
 
 Connection::Step Connection::begin_answer() {
@@ -331,6 +331,7 @@ Connection::Step Connection::begin_answer() {
 Connection::Step Connection::relay_answer() {
   Exchange& exchange = *exchange_;
   switch (exchange.download.pump()) {
+    case BodyPump::Progress::paused: arm(exchange.group->options().silent_for); return Step::later;
     case BodyPump::Progress::waiting:
       arm(exchange.download.waits_for_source() ? exchange.group->options().silent_for
                                                : options().written_within);
