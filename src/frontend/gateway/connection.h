@@ -242,6 +242,7 @@ class Connection : public net::ListHook {
   [[nodiscard]] frontend::Asking asking() const noexcept;
   [[nodiscard]] Step write_answer();
   [[nodiscard]] Step not_taken();
+  void wait_for_client() noexcept;
   [[nodiscard]] bool skip_body() noexcept;
 
   // Who passed a message on, and by which version it came to us.
@@ -275,6 +276,7 @@ class Connection : public net::ListHook {
   Window in_;
   std::unique_ptr<Exchange> exchange_;
   std::uint64_t upload_seen_ = 0;  // bytes when the timer last looked
+  std::size_t unsent_seen_ = 0;    // the same of those that the client has to take
   std::string_view answer_;        // of our own, what is left to write of its head
   std::string_view answer_body_;   // ... and of its body
 };

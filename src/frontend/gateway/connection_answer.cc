@@ -93,7 +93,10 @@ Connection::Step Connection::write_answer() {
   while (!answer_.empty() || !answer_body_.empty()) {
     const std::array parts{net::part_of(answer_), net::part_of(answer_body_)};
     const net::IoResult result = stream_.write(parts);
-    if (result.is_blocked()) return Step::wait;
+    if (result.is_blocked()) {
+      wait_for_client();
+      return Step::wait;
+    }
     if (!result.is_done()) return Step::gone;
     const std::size_t of_head = std::min(result.bytes, answer_.size());
     answer_.remove_prefix(of_head);
@@ -105,7 +108,16 @@ Connection::Step Connection::write_answer() {
   return linger();
 }
 
+void Connection::wait_for_client() noexcept {
+  unsent_seen_ = stream_.unsent();
+  arm(options().written_within);
+}
+
+// Unless it does, slowly: nothing more could be written, but the system got rid of something.
 Connection::Step Connection::not_taken() {
+  const std::size_t seen = unsent_seen_;
+  wait_for_client();
+  if (unsent_seen_ < seen) return Step::wait;
   ++gateway_.counts_.timeouts;
   exchange_->fault = "the client does not take its answer";
   return cut();

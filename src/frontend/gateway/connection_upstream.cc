@@ -333,10 +333,12 @@ Connection::Step Connection::relay_answer() {
   switch (exchange.download.pump()) {
     case BodyPump::Progress::paused: arm(exchange.group->options().silent_for); return Step::later;
     case BodyPump::Progress::waiting:
-      arm(exchange.download.waits_for_source() ? exchange.group->options().silent_for
-                                               : options().written_within);
-      if (exchange.download.waits_for_source() && client_left_its_answer()) return client_gone();
-      return Step::wait;
+      if (!exchange.download.waits_for_source()) {
+        wait_for_client();
+        return Step::wait;
+      }
+      arm(exchange.group->options().silent_for);
+      return client_left_its_answer() ? client_gone() : Step::wait;
     case BodyPump::Progress::done: return end_exchange();
     case BodyPump::Progress::source_ended:
     case BodyPump::Progress::source_wrong: return broke_off("the server broke off its answer");
