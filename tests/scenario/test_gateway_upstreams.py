@@ -202,6 +202,46 @@ class IdleConnections(GatewayTest):
         self.assertLessEqual(len(app.requests), 200 + 200 // 5 + 20)
         self.assertGreater(len(app.requests), 200)
 
+    # A request that was on its way when the server closed is no sign of trouble, and costs nothing
+    # of what is kept for that; what other upstreams are asked twice is no matter here.
+    def test_trouble_elsewhere_does_not_use_up_their_retries(self):
+        failing = self.upstream(lambda *_: False)
+        dying = self.dying()
+        text = self.configuration(failing, workers=1)
+        text = text.replace(
+            "upstreams: {", f"upstreams: {{good: {{servers: ['{dying.address}']}}, "
+        ).replace("routes: [", "routes: [{path: /good, upstream: good}, ")
+        with self.serve(text).connect() as client:
+            for _ in range(100):  # until nothing is left of what may be asked twice
+                self.assertEqual(client.get("/bad").status, 502)
+            for _ in range(60):
+                self.assertEqual(client.get("/good").status, 200)
+
+    # Refusals reach no server, and earn nobody another try.
+    def test_refusals_earn_no_retries(self):
+        app = self.upstream(lambda *_: False)
+        rules = "[{name: few, match: {path: /few}, limit: 1/1h}]"
+        with self.gateway(app, workers=1, rules=rules).connect() as client:
+            for _ in range(40):  # more than what there is at first
+                client.get()
+            client.get("/few")
+            for _ in range(300):
+                self.assertEqual(client.get("/few").status, 429)
+            before = len(app.requests)
+            for _ in range(40):
+                client.get()
+        self.assertLessEqual(len(app.requests) - before, 40 + 40 // 5 + 1)
+
+    def test_a_connection_is_kept_for_so_long(self):
+        app = self.upstream()
+        with self.gateway(app, of_upstream="idle_for: 200ms").connect() as client:
+            begin = time.monotonic()
+            self.assertEqual(client.get().status, 200)
+            wait_until(lambda: not app.threads[1].is_alive(), "it is closed")
+            self.assertGreaterEqual(time.monotonic() - begin, 0.18)
+            self.assertEqual(client.get().status, 200)
+        self.assertEqual([one.connection for one in app.requests], [1, 2])
+
     def test_a_post_is_not(self):
         app = self.dying()
         with self.gateway(app).connect() as client:

@@ -243,7 +243,7 @@ void Connection::begin_exchange() {
   exchange.group = nullptr;
   exchange.tried = nullptr;
   exchange.attempts = exchange.retries = 0;
-  exchange.wants_fresh = false;
+  exchange.wants_fresh = exchange.heard_server = false;
   exchange.decided = exchange.body_skipped = false;
   exchange.head_received = exchange.upload_failed = exchange.broken_off = false;
   exchange.status = 0;

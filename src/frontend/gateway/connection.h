@@ -97,6 +97,7 @@ struct Exchange {
   std::uint32_t attempts = 0;
   std::uint32_t retries = 0;
   bool wants_fresh = false;       // a connection that nobody used before
+  bool heard_server = false;      // on this connection: bytes of an answer
   std::string_view request_head;  // as it goes to the server
   bool head_received = false;     // of the final answer
   bool upload_failed = false;     // the server takes no more; maybe it has answered

@@ -124,6 +124,7 @@ Connection::Step Connection::pass_on() {
   }
   // The client waits with its body until it knows that the request is welcome.
   if (head().expects_continue && in_.begin == in_.end && !say_continue()) return cut();
+  exchange_->group->passed_on();
   const Nanos total = exchange_->group->options().total;
   if (total > Nanos{0}) gateway_.loop_.set(total_, total);
   return connect();

@@ -82,28 +82,34 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
                                            bool was_reached) {
   Exchange& exchange = *exchange_;
   if (exchange.head_received) return cut();
-  const bool was_reused = exchange.upstream != nullptr && exchange.upstream->is_reused();
-  if (!was_reused) complain(why);
+  // A connection that was idle may have been closed at any time: that is no fault of the server.
+  const bool was_stale =
+      exchange.upstream != nullptr && exchange.upstream->is_reused() && !exchange.heard_server;
+  if (!was_stale) complain(why);
   if (exchange.upstream != nullptr) {
-    // A connection that was idle may have been closed at any time: that is no fault of the server.
-    if (!was_reused) exchange.upstream->server().failed(now().mono);
+    if (!was_stale) exchange.upstream->server().failed(now().mono);
     release_upstream(false);
   }
   const bool untouched = !was_reached || exchange.upload.bytes() == 0;
   const bool repeatable =
       !was_reached || (is_idempotent(head().method) && head().body.kind == Kind::none);
-  const bool may_try = was_reused || exchange.attempts <= exchange.group->options().retries;
   // Who took too long with an answer may be at work on it; who took too long to accept would take
   // as long again.
   const bool is_pointless = status == 504 && (was_reached || exchange.group->servers().size() == 1);
-  if (untouched && repeatable && !is_pointless && may_try && gateway_.may_retry()) {
-    // Nor is it an attempt: the same server may be asked again, on a connection of our own.
-    if (was_reused) {
+  const auto may_try = [&] {
+    return was_stale ||
+           (exchange.attempts <= exchange.group->options().retries && exchange.group->may_retry());
+  };
+  if (untouched && repeatable && !is_pointless && may_try()) {
+    // Nor is it an attempt: the same server may be asked again, on a connection of our own, which
+    // happens once, as that is a new one.
+    if (was_stale) {
       exchange.tried = nullptr;
       --exchange.attempts;
     }
     exchange.wants_fresh = true;
     ++exchange.retries;
+    ++gateway_.counts_.retries;
     return connect();
   }
   exchange.fault = why;
@@ -161,7 +167,7 @@ void Connection::begin_upload() {
   if (exchange.server_buffer == nullptr) exchange.server_buffer = gateway_.buffers_.take();
   exchange.from_server = {.buffer = {exchange.server_buffer.get(), BufferPool::kBytes}};
   exchange.response.expect_answer_to(head().method);
-  exchange.upload_failed = false;
+  exchange.upload_failed = exchange.heard_server = false;
   upload_seen_ = 0;
   const std::size_t head_bytes = exchange.request_head.size();
   exchange.upload.begin(
@@ -250,6 +256,7 @@ Connection::Step Connection::read_answer() {
                            true);
     }
     window.end += result.bytes;
+    exchange.heard_server = true;
   }
 }
 

@@ -99,17 +99,8 @@ void Gateway::give_back(std::unique_ptr<Exchange> exchange) {
   buffers_.give_back(std::move(exchange->request_buffer));
   buffers_.give_back(std::move(exchange->answer_buffer));
   exchange->routing = nullptr;
-  retries_left_ = std::min(retries_left_ + 1, kRetriesKept * 5);
   const bool is_current = exchange->generation == generation_;
   if (is_current && exchanges_.size() < kExchangesKept) exchanges_.push_back(std::move(exchange));
-}
-
-// At most one request in five is asked twice, lest a server in trouble be asked to death.
-bool Gateway::may_retry() noexcept {
-  if (retries_left_ < 5) return false;
-  retries_left_ -= 5;
-  ++counts_.retries;
-  return true;
 }
 
 }  // namespace sluice::gateway

@@ -102,7 +102,6 @@ class Gateway {
   void destroy(Connection& connection) noexcept;
   // One connection more of this address; false if it has as many as it may.
   [[nodiscard]] bool count(const IpAddress& address);
-  [[nodiscard]] bool may_retry() noexcept;
 
   struct AddressHash {
     std::size_t operator()(const IpAddress& address) const noexcept {
@@ -111,7 +110,6 @@ class Gateway {
     }
   };
   static constexpr std::size_t kExchangesKept = 1024;
-  static constexpr std::uint32_t kRetriesKept = 20;
 
   net::EventLoop& loop_;
   net::Resolver& resolver_;
@@ -126,7 +124,6 @@ class Gateway {
   std::size_t connection_count_ = 0;
   boost::unordered_flat_map<IpAddress, std::uint32_t, AddressHash> by_address_;
   bool draining_ = false;
-  std::uint32_t retries_left_ = kRetriesKept * 5;  // in fifths: every request earns one
   std::uint64_t next_id_ = 0;
   std::size_t in_flight_ = 0;
   std::size_t held_ = 0;

@@ -135,6 +135,14 @@ UpstreamGroup::UpstreamGroup(net::EventLoop& loop, net::Resolver& resolver,
   }
 }
 
+void UpstreamGroup::passed_on() noexcept { earned_ = std::min(earned_ + 1, kEarnedMax); }
+
+bool UpstreamGroup::may_retry() noexcept {
+  if (earned_ < kRequestsPerRetry) return false;
+  earned_ -= kRequestsPerRetry;
+  return true;
+}
+
 UpstreamServer& UpstreamGroup::choose(std::uint64_t client, const UpstreamServer* except,
                                       MonoTime now) noexcept {
   UpstreamServer* chosen = options_.balance == Balance::hash ? by_hash(client, except, now)
