@@ -331,8 +331,8 @@ TEST(GrpcStatus, EncodesItsMessage) {
 // ---- failures of the gateway ------------------------------------------------------------------
 
 TEST_F(AnswersTest, DescribeEveryFailure) {
-  constexpr std::array<std::uint16_t, 14> kStatuses{400, 404, 405, 408, 413, 414, 417,
-                                                    421, 431, 501, 502, 503, 504, 505};
+  constexpr std::array<std::uint16_t, 15> kStatuses{400, 404, 405, 408, 413, 414, 417, 421,
+                                                    431, 501, 502, 503, 504, 505, 508};
   for (const std::uint16_t status : kStatuses) {
     const Seen answer = failed({.status = status}, {.request_id = "r"});
     EXPECT_EQ(answer.head.status, status);

@@ -28,6 +28,10 @@ const GatewayOptions& Connection::options() const noexcept {
                                                                : *gateway_.routing_->options;
 }
 
+std::string_view Connection::via(const net::MessageHead& message) const noexcept {
+  return message.minor_version == 0 ? gateway_.via_1_0_ : gateway_.via_1_1_;
+}
+
 Now Connection::now() const noexcept { return gateway_.loop_.now(); }
 
 void Connection::arm(Nanos after) noexcept { gateway_.loop_.set(timer_, after); }

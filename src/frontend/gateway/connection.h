@@ -247,9 +247,7 @@ class Connection : public net::ListHook {
   [[nodiscard]] bool skip_body() noexcept;
 
   // Who passed a message on, and by which version it came to us.
-  [[nodiscard]] static std::string_view via(const net::MessageHead& message) noexcept {
-    return message.minor_version == 0 ? "1.0 sluice" : "1.1 sluice";
-  }
+  [[nodiscard]] std::string_view via(const net::MessageHead& message) const noexcept;
   void arm(Nanos after) noexcept;
   [[nodiscard]] const GatewayOptions& options() const noexcept;
   [[nodiscard]] Now now() const noexcept;

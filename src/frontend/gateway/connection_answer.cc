@@ -75,6 +75,7 @@ Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
   if (exchange.request_id_bytes > 0) {
     writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
   }
+  writer.header("date", gateway_.date());
   // What came may have been no request; then nothing stays.
   net::write_persistence(
       writer, net::persistence_for(keep_alive_, in_.floor > 0 ? head().minor_version : 1));

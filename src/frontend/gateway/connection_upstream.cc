@@ -2,6 +2,7 @@
 #include "engine/worker.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
+#include "net/http/known_header.h"
 
 #include <utility>
 
@@ -16,6 +17,18 @@ constexpr Nanos kSeekEvery{std::chrono::milliseconds{5}};
 bool is_idempotent(std::string_view method) noexcept {
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
          method == "DELETE";
+}
+
+// Lines that this gateway writes itself. The id of a request is its own, whatever the server calls
+// it; when an answer was made, a server knows better. True: it says so.
+bool note_own_lines(net::ResponseHead& passed) noexcept {
+  bool has_date = false;
+  for (std::size_t i = 0; i < passed.headers.size(); ++i) {
+    const std::string_view name = passed.headers[i].name;
+    if (net::is_named(name, "date")) has_date = true;
+    if (net::is_named(name, "x-request-id")) passed.restated.add(i);
+  }
+  return has_date;
 }
 
 }  // namespace
@@ -307,6 +320,7 @@ Connection::Step Connection::begin_answer() {
   // Of two words on the same limit, the origin's stands unless ours is stricter.
   const frontend::RateHeaders& rates = options().answers->rate_headers();
   net::ResponseHead passed = response;
+  const bool has_date = note_own_lines(passed);
   const frontend::Asking asked = asking();
   const frontend::RateHeaders::Context context{
       .status = response.status, .now = asked.now, .client = {}, .is_cors = asked.is_cors};
@@ -317,6 +331,7 @@ Connection::Step Connection::begin_answer() {
   rates.write(writer, exchange.op, context, families);
   writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
   writer.header("via", via(response));
+  if (!has_date) writer.header("date", gateway_.date());
   const Result<std::string_view> written = writer.finish();
   if (!written) {
     exchange.head_received = false;

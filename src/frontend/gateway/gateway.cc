@@ -1,7 +1,11 @@
 #include "frontend/gateway/gateway.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <random>
+#include <string>
 #include <utility>
 
 namespace sluice::gateway {
@@ -10,6 +14,13 @@ namespace {
 std::uint64_t random_seed() {
   std::random_device device;
   return std::uint64_t{device()} << 32U | device();
+}
+
+// All workers have the same: a request that goes in circles may come back to any of them. Other
+// processes have other names, since one Sluice may stand behind another.
+const std::string& process_name() {
+  static const std::string kName = fmt::format("sluice-{:08x}", random_seed() & 0xffffffffU);
+  return kName;
 }
 
 }  // namespace
@@ -21,6 +32,9 @@ Gateway::Gateway(const Parts& parts, std::shared_ptr<const GatewayOptions> optio
       observer_(parts.observer),
       routing_(std::make_shared<Routing>(loop_, resolver_, std::move(options))),
       lingering_(loop_),
+      name_(process_name()),
+      via_1_0_(fmt::format("1.0 {}", name_)),
+      via_1_1_(fmt::format("1.1 {}", name_)),
       next_id_(random_seed()),
       random_(random_seed()) {}
 
@@ -101,6 +115,16 @@ void Gateway::give_back(std::unique_ptr<Exchange> exchange) {
   exchange->routing = nullptr;
   const bool is_current = exchange->generation == generation_;
   if (is_current && exchanges_.size() < kExchangesKept) exchanges_.push_back(std::move(exchange));
+}
+
+std::string_view Gateway::date() noexcept {
+  const auto since_1970 = loop_.now().wall().time_since_epoch();
+  const std::int64_t second = std::chrono::floor<std::chrono::seconds>(since_1970).count();
+  if (second != date_second_) {
+    date_second_ = second;
+    (void)net::format_http_date(second, date_);
+  }
+  return {date_.data(), date_.size()};
 }
 
 }  // namespace sluice::gateway

@@ -11,6 +11,7 @@
 #include "frontend/gateway/routing.h"
 #include "net/acceptor.h"
 #include "net/event_loop.h"
+#include "net/http/http_date.h"
 #include "net/intrusive_list.h"
 #include "net/lingering.h"
 #include "net/resolver.h"
@@ -18,10 +19,12 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -102,6 +105,8 @@ class Gateway {
   void destroy(Connection& connection) noexcept;
   // One connection more of this address; false if it has as many as it may.
   [[nodiscard]] bool count(const IpAddress& address);
+  // For Date, made anew once a second.
+  [[nodiscard]] std::string_view date() noexcept;
 
   struct AddressHash {
     std::size_t operator()(const IpAddress& address) const noexcept {
@@ -124,6 +129,11 @@ class Gateway {
   std::size_t connection_count_ = 0;
   boost::unordered_flat_map<IpAddress, std::uint32_t, AddressHash> by_address_;
   bool draining_ = false;
+  std::string_view name_;  // of this process among proxies
+  std::string via_1_0_;    // the same with the version of a message, as Via has it
+  std::string via_1_1_;
+  std::array<char, net::kHttpDateBytes> date_;
+  std::int64_t date_second_ = -1;  // of date_, since 1970
   std::uint64_t next_id_ = 0;
   std::size_t in_flight_ = 0;
   std::size_t held_ = 0;
