@@ -167,8 +167,8 @@ const Section& gateway_section() {
            .fallback = "50000"},
           {.name = "connections_per_address",
            .shape = number(1, 1'000'000),
-           .meaning = "The most connections of one address to each worker. By default any "
-                      "number."},
+           .meaning = "The most connections of one address, or of one /64 of IPv6, to each "
+                      "worker. By default any number."},
           {.name = "headers",
            .shape = word({"none"}) |
                     list_of(word({"ietf-11", "ietf-next", "ietf-07", "triplet", "x-ratelimit-delta",

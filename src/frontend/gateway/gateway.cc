@@ -67,7 +67,7 @@ void Gateway::accept(net::Accepted accepted, const Entrance& entrance) {
 
 bool Gateway::count(const IpAddress& address) {
   const std::uint32_t most = routing_->options->connections_per_address;
-  std::uint32_t& of_address = by_address_[address];
+  std::uint32_t& of_address = by_address_[network_of(address)];
   if (most > 0 && of_address >= most) {
     ++counts_.turned_away;
     return false;
@@ -78,7 +78,7 @@ bool Gateway::count(const IpAddress& address) {
 
 void Gateway::destroy(Connection& connection) noexcept {
   if (connection.is_counted()) {
-    const auto found = by_address_.find(connection.peer().address);
+    const auto found = by_address_.find(network_of(connection.peer().address));
     if (found != by_address_.end() && --found->second == 0) by_address_.erase(found);
   }
   --connection_count_;

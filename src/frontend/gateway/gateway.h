@@ -55,6 +55,13 @@ class Observer {
   virtual void server_failed(const ServerFailure& /*failure*/, Now /*now*/) noexcept {}
 };
 
+// What counts as one client: whoever has an address of IPv6 has 2^64 of them, and rules count `per:
+// ip` by the same 64 bits.
+[[nodiscard]] inline IpAddress network_of(const IpAddress& address) noexcept {
+  constexpr unsigned kNetworkBits = 64;
+  return address.is_v4 ? address : address.masked(kNetworkBits);
+}
+
 struct GatewayCounts {
   std::uint64_t connections = 0;
   std::uint64_t turned_away = 0;  // too many at a time
@@ -103,7 +110,8 @@ class Gateway {
   [[nodiscard]] std::unique_ptr<Exchange> take_exchange();
   void give_back(std::unique_ptr<Exchange> exchange);
   void destroy(Connection& connection) noexcept;
-  // One connection more of this address; false if it has as many as it may.
+  // One connection more of this address, or of its network in IPv6; false if there are as many as
+  // there may be.
   [[nodiscard]] bool count(const IpAddress& address);
   // For Date, made anew once a second.
   [[nodiscard]] std::string_view date() noexcept;
