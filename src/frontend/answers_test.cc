@@ -359,5 +359,17 @@ TEST_F(AnswersTest, SayWhatAFailureNeeds) {
   EXPECT_EQ(grpc.head.get("grpc-retry-pushback-ms"), "2000");
 }
 
+// A request that was counted costs its client something, whatever came of it.
+TEST_F(AnswersTest, TellWhereTheClientStandsAfterACharge) {
+  use({rule("api", {limit("5/1m")})});
+  const engine::Op& op = decided();
+  EXPECT_EQ(failed({.status = 404, .charged = &op}).head.get("RateLimit"), "\"api\";r=4;t=12");
+  EXPECT_FALSE(failed({.status = 404}).head.has("RateLimit"));
+  EXPECT_FALSE(failed({.status = 502, .charged = &op}).head.has("RateLimit")) << "of trouble";
+  const Asking grpc{.content_type = "application/grpc"};
+  EXPECT_EQ(failed({.status = 404, .charged = &op}, grpc).head.get("RateLimit"),
+            "\"api\";r=4;t=12");
+}
+
 }  // namespace
 }  // namespace sluice::frontend

@@ -1,11 +1,71 @@
-"""What answers carry: dates, ids, and who passed them on."""
+"""What answers carry: where clients stand, dates, ids, and who passed them on."""
 
 import email.utils
+import re
 import socket
 import time
 import unittest
 
 from gateway_support import Gateway, GatewayTest, get, post, reply, wait_until
+
+
+def rates(answer):
+    """The headers that tell where a client stands."""
+    return {
+        name.lower(): answer.get(name.lower())
+        for name, _ in answer.headers
+        if re.match(r"(x-)?rate-?limit", name.lower())
+    }
+
+
+class OwnAnswers(GatewayTest):
+    """After a request was counted, also answers of the gateway itself say what is left. What a
+    server in trouble answers, or the gateway in its place, invites nobody to ask again."""
+
+    RULES = "[{name: api, per: ip, limit: 9/1h}]"
+
+    def test_those_that_blame_the_client_tell_where_it_stands(self):
+        text = self.configuration(
+            self.upstream(), rules=self.RULES, more="gateway: {body_max: 1KiB}"
+        )
+        front = self.serve(text.replace("path: /**", "path: /app/**"))
+        with front.connect() as client:
+            for left, (status, request) in enumerate(
+                ((404, get("/nowhere")), (405, get("/app/", method="TRACE")))
+            ):
+                answer = client.ask(request)
+                self.assertProblem(answer, status)
+                self.assertIn(f'"api";r={8 - left};', answer.get("ratelimit"))
+        with front.connect() as client:
+            answer = client.ask(get("/app/", "Content-Length: 2000", method="POST"))
+        self.assertProblem(answer, 413)
+        self.assertIn('"api";r=6', answer.get("ratelimit"))
+
+    def test_those_of_trouble_do_not(self):
+        nobody = "127.0.0.1:1"
+        answer = self.gateway(nobody, rules=self.RULES).get()
+        self.assertProblem(answer, 502)
+        self.assertEqual(rates(answer), {})
+        silent = self.upstream(lambda *_: time.sleep(0.5))
+        answer = self.gateway(silent, rules=self.RULES, of_upstream="answer: 100ms").get()
+        self.assertProblem(answer, 504)
+        self.assertEqual(rates(answer), {})
+
+    def test_the_same_holds_for_answers_of_servers(self):
+        status = ["404 Not Found"]
+        app = self.upstream(lambda _, wire: wire.send(reply(b"", status[0])) or True)
+        front = self.gateway(app, rules=self.RULES)
+        self.assertIn('"api";r=8', front.get().get("ratelimit"))
+        for status[0] in ("500 Oh", "302 Found"):
+            self.assertEqual(rates(front.get()), {})
+
+    # A request that was no request was not counted either.
+    def test_what_was_not_counted_is_not_told(self):
+        front = self.gateway(self.upstream(), rules=self.RULES)
+        with front.connect() as client:
+            answer = client.ask(b"nonsense\r\n\r\n")
+        self.assertProblem(answer, 400)
+        self.assertEqual(rates(answer), {})
 
 
 class Dates(GatewayTest):

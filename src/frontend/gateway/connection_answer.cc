@@ -30,7 +30,8 @@ Connection::Step Connection::answer(std::uint16_t status, const char* why) {
                                    {.status = status,
                                     .detail = why,
                                     .retry_after_s = {},
-                                    .allow = status == 405 ? kMethods : std::string_view{}},
+                                    .allow = status == 405 ? kMethods : std::string_view{},
+                                    .charged = exchange.decided ? &exchange.op : nullptr},
                                    asking());
   });
 }
