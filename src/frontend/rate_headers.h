@@ -89,6 +89,8 @@ class RateHeaders {
   // line of ours beside its own.
   [[nodiscard]] FamilySet merge(const engine::Op& op, std::span<const HeaderView> origin,
                                 const Context& context, net::HeaderSet& left_out) const noexcept;
+  // Whether a context should say who is asking.
+  [[nodiscard]] bool tells_partitions() const noexcept { return partition_secret_.has_value(); }
   // All, for answers of our own.
   [[nodiscard]] FamilySet all() const noexcept;
 

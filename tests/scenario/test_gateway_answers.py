@@ -7,6 +7,48 @@ import time
 import unittest
 
 from gateway_support import Gateway, GatewayTest, get, post, reply, wait_until
+from support import sluice
+
+TWO = "[{name: api, per: ip, limit: 5/1m}, {name: daily, per: ip, limit: 1000/day}]"
+EPOCH = r"\d{10,}"
+
+# What each family writes on the first answer, as regular expressions.
+FAMILIES = {
+    "ietf-11": {
+        "ratelimit-policy": r'"api";q=5;w=60, "daily";q=1000;w=86400',
+        "ratelimit": r'"api";r=4;t=12, "daily";r=999;t=\d+',
+    },
+    "ietf-next": {
+        "ratelimit-policy": r'"api";q=5;w=60, "daily";q=1000;w=86400',
+        "ratelimit": r'"api";a=4;w=12, "daily";a=999;w=\d+',
+    },
+    "ietf-07": {
+        "ratelimit-policy": r"5;w=60, 1000;w=86400",
+        "ratelimit": r"limit=5, remaining=4, reset=12",
+    },
+    "triplet": {
+        "ratelimit-limit": "5",
+        "ratelimit-remaining": "4",
+        "ratelimit-reset": "12",
+    },
+    "x-ratelimit-delta": {
+        "x-ratelimit-limit": "5",
+        "x-ratelimit-remaining": "4",
+        "x-ratelimit-reset": "12",
+    },
+    "x-ratelimit-epoch": {
+        "x-ratelimit-limit": "5",
+        "x-ratelimit-remaining": "4",
+        "x-ratelimit-used": "1",
+        "x-ratelimit-reset": EPOCH,
+        "x-ratelimit-resource": "api",
+    },
+    "x-rate-limit-epoch": {
+        "x-rate-limit-limit": "5",
+        "x-rate-limit-remaining": "4",
+        "x-rate-limit-reset": EPOCH,
+    },
+}
 
 
 def rates(answer):
@@ -16,6 +58,91 @@ def rates(answer):
         for name, _ in answer.headers
         if re.match(r"(x-)?rate-?limit", name.lower())
     }
+
+
+class Standing(GatewayTest):
+    def front(self, headers, rules=TWO, serve=None, **options):
+        more = f"gateway: {{headers: {headers}}}"
+        return self.gateway(self.upstream(serve), rules=rules, more=more, **options)
+
+    def test_every_family_is_written_as_it_is_described(self):
+        for family, expected in FAMILIES.items():
+            with self.subTest(family=family):
+                found = rates(self.front(f"[{family}]").get())
+                self.assertEqual(set(found), set(expected))
+                for name, pattern in expected.items():
+                    self.assertRegex(found[name], f"^{pattern}$")
+
+    def test_several_stand_together_and_none_is_none(self):
+        both = self.front("[ietf-11, x-rate-limit-epoch]").get()
+        wanted = set(FAMILIES["ietf-11"]) | set(FAMILIES["x-rate-limit-epoch"])
+        self.assertEqual(set(rates(both)), wanted)
+        self.assertEqual(rates(self.front("none").get()), {})
+
+    def test_they_may_come_with_refusals_alone(self):
+        front = self.front("{families: [triplet], when: on_refusal}")
+        with front.connect() as client:
+            answers = [client.get() for _ in range(6)]
+        self.assertEqual([answer.status for answer in answers], [200] * 5 + [429])
+        self.assertEqual([bool(rates(answer)) for answer in answers], [False] * 5 + [True])
+
+    def test_they_may_come_once_little_is_left(self):
+        rules = "[{name: api, per: ip, limit: 10/1h}]"
+        front = self.front("{families: [triplet], when: below, below_percent: 50}", rules)
+        with front.connect() as client:
+            shown = [rates(client.get()).get("ratelimit-remaining") for _ in range(11)]
+        self.assertEqual(shown, [None] * 5 + ["4", "3", "2", "1", "0", "0"])
+
+    def test_the_tightest_may_stand_alone(self):
+        found = rates(self.front("{only_tightest: true}").get())
+        self.assertEqual(found["ratelimit-policy"], '"api";q=5;w=60')
+        self.assertEqual(found["ratelimit"], '"api";r=4;t=12')
+
+    def test_names_may_be_others(self):
+        rename = "{RateLimit-Limit: X-Most, ratelimit-reset: none}"
+        answer = self.front(f"{{families: [triplet], rename: {rename}}}").get()
+        self.assertEqual(answer.get("x-most"), "5")
+        self.assertEqual(rates(answer), {"ratelimit-remaining": "4"})
+
+    # Two clients can be told apart, and neither can be guessed.
+    def test_partitions_are_told_by_hashes(self):
+        self.file("secret", "of this gateway\n")
+        more = (
+            "gateway: {headers: {partition_secret_file: secret}}\n"
+            "clients: {trusted_proxies: [127.0.0.0/8]}"
+        )
+        front = self.gateway(self.upstream(), rules=TWO, more=more)
+        partitions = []
+        for client in ("10.0.0.1", "10.0.0.2", "10.0.0.1", "2001:db8::1", "2001:db8::2"):
+            found = rates(front.get("/", f"X-Forwarded-For: {client}"))
+            partitions.append(re.search(r"pk=:([A-Za-z0-9+/]{16}):", found["ratelimit"]).group(1))
+            self.assertNotIn(client, str(found))
+        ann, bob, again, one, network = partitions
+        self.assertEqual((ann, one), (again, network))
+        self.assertEqual(len({ann, bob, one}), 3)
+        with front.connect() as client:  # refusals name the same
+            ask = ("/", "X-Forwarded-For: 10.0.0.1")
+            answers = [client.get(*ask) for _ in range(5)]
+        self.assertEqual(answers[-1].status, 429)
+        self.assertIn(f"pk=:{ann}:", answers[-1].get("ratelimit"))
+
+    def test_what_cannot_be_is_told_with_its_place(self):
+        cases = {
+            "[ietf-11, ietf-07]": "both write RateLimit",
+            "{rename: {X-Other: X-Most}}": "no header that could be renamed",
+            "{rename: {RateLimit: 'X Most'}}": "no name of a header",
+            "{below_percent: 10}": "when",
+            "{when: always, below_percent: 10}": "write when: below",
+            "{partition_secret_file: nowhere}": "nowhere",
+            "{familys: [triplet]}": "families",
+        }
+        for headers, said in cases.items():
+            with self.subTest(headers=headers):
+                text = self.configuration("a:1", more=f"gateway: {{headers: {headers}}}")
+                done = sluice("check", self.file("a.yaml", text))
+                self.assertNotEqual(done.code, 0)
+                self.assertIn(said, done.out + done.err)
+                self.assertIn("a.yaml:7", done.out + done.err)
 
 
 class OwnAnswers(GatewayTest):

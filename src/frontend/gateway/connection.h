@@ -107,6 +107,7 @@ struct Exchange {
   bool client_ended = false;    // its side, before the answer began
   std::uint64_t client_hash = 0;
   WhoAsked who;
+  std::array<char, WhoAsked::kNameBytes + 8> who_text;  // for partitions, where they are told
 
   // For the record.
   Now began;
@@ -240,7 +241,8 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step answer_options();
   template <class Write>
   [[nodiscard]] Step answer_with(std::uint16_t status, Write&& write);
-  [[nodiscard]] frontend::Asking asking() const noexcept;
+  [[nodiscard]] frontend::Asking asking() noexcept;
+  [[nodiscard]] std::string_view client_text() noexcept;
   [[nodiscard]] Step write_answer();
   [[nodiscard]] Step not_taken();
   void wait_for_client() noexcept;

@@ -1,4 +1,5 @@
 // What the gateway says by itself.
+#include "base/text_writer.h"
 #include "frontend/answers.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
@@ -46,7 +47,24 @@ Connection::Step Connection::answer_options() {
   });
 }
 
-frontend::Asking Connection::asking() const noexcept {
+// Who is asking, as one text for all kinds of names. What it stands for is hashed, never shown.
+std::string_view Connection::client_text() noexcept {
+  Exchange& exchange = *exchange_;
+  if (!exchange.decided) return {};
+  const WhoAsked& who = exchange.who;
+  TextWriter text{exchange.who_text};
+  const std::string_view user = who.name(0);
+  const std::string_view key = who.name(1);
+  text.put(!user.empty() ? "user " : !key.empty() ? "key " : "ip ");
+  if (user.empty() && key.empty()) {
+    text.address(network_of(who.address));
+  } else {
+    text.put(!user.empty() ? user : key);
+  }
+  return text.text();
+}
+
+frontend::Asking Connection::asking() noexcept {
   const Exchange& exchange = *exchange_;
   frontend::Asking asking{.now = now().wall(),
                           .client = {},
@@ -55,6 +73,7 @@ frontend::Asking Connection::asking() const noexcept {
                           .is_head = false,
                           .is_cors = false};
   if (in_.floor == 0) return asking;  // what came was no request
+  if (options().answers->rate_headers().tells_partitions()) asking.client = client_text();
   asking.is_head = head().method == "HEAD";
   for (const HeaderView& header : head().headers) {
     if (equals_ignoring_case(header.name, "content-type")) asking.content_type = header.value;

@@ -322,8 +322,10 @@ Connection::Step Connection::begin_answer() {
   net::ResponseHead passed = response;
   const bool has_date = note_own_lines(passed);
   const frontend::Asking asked = asking();
-  const frontend::RateHeaders::Context context{
-      .status = response.status, .now = asked.now, .client = {}, .is_cors = asked.is_cors};
+  const frontend::RateHeaders::Context context{.status = response.status,
+                                               .now = asked.now,
+                                               .client = asked.client,
+                                               .is_cors = asked.is_cors};
   const frontend::FamilySet families =
       rates.merge(exchange.op, response.headers, context, passed.restated);
   net::write_response(writer, passed, framing,
