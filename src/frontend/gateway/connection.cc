@@ -145,7 +145,9 @@ Connection::Step Connection::client_gone() {
 // connection.
 bool Connection::client_left() noexcept {
   if (stream_.is_broken()) return true;
-  if (!stream_.peer_hung_up() || head().minor_version == 0) return false;
+  if (!stream_.peer_hung_up()) return false;
+  // Of HTTP/1.0 nobody can be asked. In a queue others want the place, else it costs them nothing.
+  if (head().minor_version == 0) return phase_ == Phase::held;
   if (std::exchange(exchange_->asked_if_there, true)) return false;
   return !say_continue();
 }
@@ -247,7 +249,7 @@ void Connection::begin_exchange() {
   exchange.group = nullptr;
   exchange.tried = nullptr;
   exchange.attempts = exchange.retries = 0;
-  exchange.wants_fresh = exchange.heard_server = false;
+  exchange.wants_fresh = exchange.heard_server = exchange.reports_at_end = false;
   exchange.decided = exchange.body_skipped = false;
   exchange.head_received = exchange.upload_failed = exchange.broken_off = false;
   exchange.status = 0;
@@ -298,69 +300,13 @@ void Connection::give_back_exchange() {
       gateway_.worker_.abandon(exchange.op, now());
     } else {
       // An answer of our own is one; a client that left before any has none.
-      const engine::ResponseView own{.status = exchange.status, .grpc_status = {}, .headers = {}};
       const bool is_own = exchange.status != 0 && !exchange.head_received;
+      const engine::ResponseView own = is_own ? own_answer() : engine::ResponseView{};
       gateway_.worker_.settle(exchange.op, is_own ? &own : nullptr, now());
     }
     exchange.decided = false;
   }
   gateway_.give_back(std::move(exchange_));
-}
-
-void Connection::tell_observer() {
-  Exchange& exchange = *exchange_;
-  frontend::AccessRecord record{
-      .at = exchange.began.wall(),
-      .duration = now().mono - exchange.began.mono,
-      .ip = peer_.address,
-      .method = {},
-      .host = {},
-      .target = {},
-      .headers = {},
-      .user = {},
-      .api_key = {},
-      .tenant = {},
-      .tier = {},
-      .country = {},
-      .request_id = {exchange.request_id.data(), exchange.request_id_bytes},
-      .trace_id = exchange.trace_id(),
-      .fault = exchange.fault,
-      .fault_reason = {},
-      .status = exchange.status,
-      .bytes_in = exchange.upload.bytes(),
-      .bytes_out = exchange.download.bytes() + exchange.answer_bytes,
-      .upstream = {},
-      .op = exchange.decided && !exchange.op.waiting() ? &exchange.op : nullptr};
-  if (in_.floor > 0) {
-    record.method = head().method;
-    record.host = head().host;
-    record.target = head().path_and_query;
-    record.protocol = head().minor_version == 0 ? "HTTP/1.0" : "HTTP/1.1";
-    record.headers = head().headers;
-  }
-  if (exchange.decided) {
-    const WhoAsked& who = exchange.who;
-    record.ip = who.address;
-    record.user = who.name(0);
-    record.api_key = who.name(1);
-    record.tenant = who.name(2);
-    record.tier = who.name(3);
-    if (who.country[0] != '\0') record.country = {who.country.data(), who.country.size()};
-    record.asn = who.asn;
-  }
-  if (exchange.tried != nullptr) {
-    record.upstream.name = exchange.group->options().name;
-    record.upstream.address = exchange.tried->name();
-    record.upstream.status = exchange.head_received ? exchange.status : std::uint16_t{0};
-    record.upstream.broke_off = exchange.broken_off;
-    record.upstream.first_byte = exchange.upstream_time;
-    record.upstream.retries = exchange.retries;
-    record.upstream.meters = exchange.group->options().meters.get();
-  }
-  if (exchange.fault[0] != '\0' && exchange.failure.kind != net::IoFailure::Kind::none) {
-    record.fault_reason = exchange.failure.reason();
-  }
-  gateway_.observer_.ended(record, now());
 }
 
 // ---- ends -------------------------------------------------------------------------------------

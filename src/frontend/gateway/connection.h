@@ -14,10 +14,11 @@
 // connection.cc has the life and the phases, connection_arrival.cc what comes before the first
 // request, connection_request.cc the way from a head to a decision, connection_forward.cc the head
 // that goes on to a server, connection_upstream.cc the way to it and back, connection_answer.cc
-// what is said to the client. One thread.
+// what is said to the client, connection_report.cc what rules and the log hear of it. One thread.
 #pragma once
 
 #include "engine/op.h"
+#include "engine/worker.h"
 #include "frontend/answers.h"
 #include "frontend/gateway/body_pump.h"
 #include "frontend/gateway/buffer_pool.h"
@@ -98,6 +99,7 @@ struct Exchange {
   std::uint32_t retries = 0;
   bool wants_fresh = false;       // a connection that nobody used before
   bool heard_server = false;      // on this connection: bytes of an answer
+  bool reports_at_end = false;    // how it ended comes behind the body: rules wait for it
   std::string_view request_head;  // as it goes to the server
   bool head_received = false;     // of the final answer
   bool upload_failed = false;     // the server takes no more; maybe it has answered
@@ -194,7 +196,6 @@ class Connection : public net::ListHook {
   void begin_exchange();
   [[nodiscard]] Step end_exchange();
   void give_back_exchange();
-  void tell_observer();
   [[nodiscard]] Step close();   // after all that was to be said
   [[nodiscard]] Step linger();  // the same, while something may still come
   [[nodiscard]] Step cut();     // in the middle of something
@@ -234,6 +235,12 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step pass_interim();
   [[nodiscard]] Step relay_answer();
   void release_upstream(bool reusable);
+
+  // connection_report.cc
+  void report_head();
+  void report_trailers();
+  [[nodiscard]] engine::ResponseView own_answer() const noexcept;
+  void tell_observer();
 
   // connection_answer.cc
   [[nodiscard]] Step refuse();

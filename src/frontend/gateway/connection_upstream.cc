@@ -303,9 +303,7 @@ Connection::Step Connection::begin_answer() {
   exchange.status = response.status;
   exchange.upstream_time = now().mono - exchange.asked_at;
   exchange.upstream->server().succeeded();
-  gateway_.worker_.responded(
-      exchange.op, {.status = response.status, .grpc_status = {}, .headers = response.headers},
-      now());
+  report_head();
 
   net::BodyFraming framing = response.body;
   const bool knows_chunks = head().minor_version >= 1;
@@ -363,7 +361,7 @@ Connection::Step Connection::relay_answer() {
       }
       arm(exchange.group->options().silent_for);
       return client_left_its_answer() ? client_gone() : Step::wait;
-    case BodyPump::Progress::done: return end_exchange();
+    case BodyPump::Progress::done: report_trailers(); return end_exchange();
     case BodyPump::Progress::source_ended:
     case BodyPump::Progress::source_wrong: return broke_off("the server broke off its answer");
     case BodyPump::Progress::sink_failed: return client_gone();
