@@ -36,6 +36,8 @@ class Refusals(GatewayTest):
     def test_two_lengths(self):
         self.refused_post("Content-Length: 5", "Content-Length: 6")
         self.refused_post("Content-Length: 5, 6")
+        self.refused_post("Content-Length: 5", "Content-Length: 5")  # also where they agree
+        self.refused_post("Content-Length: 5, 5")
 
     def test_a_length_that_is_no_number(self):
         for length in ("+5", "-5", "5 5", "0x5", "5;", "", "99999999999999999999999", "5,"):
@@ -49,6 +51,15 @@ class Refusals(GatewayTest):
                 self.assertIn(answer.status, (400, 501))
                 self.assertTrue(client.is_closed())
         self.assertEqual(self.app.requests, [])
+
+    # One reader in two does not know it then.
+    def test_chunked_in_another_spelling(self):
+        chunks = b"5\r\nhello\r\n0\r\n\r\n"
+        for line in ("Transfer-Encoding: Chunked", "Transfer-Encoding: CHUNKED"):
+            self.refused_post(line, body=chunks)
+        for space in ("\t", " \t"):
+            self.refused_post(f"Transfer-Encoding:{space}chunked", body=chunks)
+        self.refused_post("Transfer-Encoding: chunked ", body=chunks)
 
     def test_a_transfer_coding_in_http_1_0(self):
         head = b"POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"

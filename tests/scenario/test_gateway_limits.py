@@ -95,7 +95,10 @@ class Enforcement(GatewayTest):
 
     def test_shadow_only_tells(self):
         rules = "[{name: quiet, per: ip, limit: 1/1h, over: shadow}]"
-        self.assertEqual(self.statuses(self.gateway(self.upstream(), rules=rules), 5), [200] * 5)
+        front = self.gateway(self.upstream(), rules=rules, more="access_log: {file: access.log}")
+        self.assertEqual(self.statuses(front, 5), [200] * 5)
+        wait_until(lambda: self.log().count("\n") == 5, "all are logged")
+        self.assertEqual(self.log().count("shadow_deny"), 4)  # the operator, not the client
 
     def test_drop_says_nothing(self):
         rules = "[{name: harsh, per: ip, limit: 1/1h, over: drop}]"
