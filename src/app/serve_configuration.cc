@@ -1,5 +1,6 @@
 #include "app/serve_configuration.h"
 
+#include "app/configuration.h"
 #include "app/configuration_grammar.h"
 #include "app/serve_grammar.h"
 #include "base/duration.h"
@@ -154,13 +155,10 @@ class ServeReader {
     frontend::RateHeaderOptions options;
     const Node* headers = nullptr;
     if (gateway != nullptr) headers = Reader{*gateway, gateway_section(), checked_}.find("headers");
-    if (headers != nullptr) {
-      options.families.clear();
-      for (const Node* one : config::items_of(*headers, checked_)) {
-        if (const auto family = frontend::family_named(one->text)) {
-          options.families.push_back(*family);
-        }
-      }
+    if (headers != nullptr && headers->is_map()) {
+      take_rate_headers(Reader{*headers, rate_headers_section(), checked_}, options);
+    } else if (headers != nullptr) {
+      options.families = families(config::items_of(*headers, checked_));
     }
     Parsed<frontend::RateHeaders> made = frontend::RateHeaders::create(options);
     if (!made) {
@@ -171,6 +169,41 @@ class ServeReader {
   }
 
  private:
+  // Of the word `none`, none.
+  [[nodiscard]] static std::vector<frontend::Family> families(
+      const std::vector<const Node*>& words) {
+    std::vector<frontend::Family> all;
+    for (const Node* one : words) {
+      if (const auto family = frontend::family_named(one->text)) all.push_back(*family);
+    }
+    return all;
+  }
+
+  void take_rate_headers(const Reader& reader, frontend::RateHeaderOptions& options) const {
+    if (reader.has("families")) options.families = families(reader.list("families"));
+    const std::string_view when = reader.text("when", "always");
+    options.when = when == "on_refusal" ? frontend::Emission::on_refusal
+                   : when == "below"    ? frontend::Emission::below
+                                        : frontend::Emission::always;
+    take(reader, "below_percent", options.below_percent);
+    if (options.when != frontend::Emission::below && reader.has("below_percent")) {
+      diagnostics_.error(*reader.find("below_percent"), "nothing is written by how much is left",
+                         "write when: below");
+    }
+    options.only_tightest = reader.flag("only_tightest", false);
+    if (const Node* file = reader.find("partition_secret_file")) {
+      Parsed<std::string> secret = read_secret(path(file->text));
+      if (!secret) return diagnostics_.error(*file, secret.error());
+      options.partition_secret = *std::move(secret);
+    }
+    if (const Node* map = reader.find("rename")) {
+      for (std::size_t i = 0; i < map->size(); ++i) {
+        const std::string& name = map->value(i).text;
+        options.renamed.emplace_back(map->key(i).text, name == "none" ? std::string{} : name);
+      }
+    }
+  }
+
   [[nodiscard]] static gateway::ForwardedHeaders forwarded_headers(std::string_view word) noexcept {
     using gateway::ForwardedHeaders;
     if (word == "forwarded") return ForwardedHeaders::forwarded;

@@ -113,6 +113,60 @@ const Section& tracing_section() {
   return kSection;
 }
 
+namespace {
+
+config::Shape families() {
+  return list_of(word({"ietf-11", "ietf-next", "ietf-07", "triplet", "x-ratelimit-delta",
+                       "x-ratelimit-epoch", "x-rate-limit-epoch"}));
+}
+
+}  // namespace
+
+const Section& rate_headers_section() {
+  static const Section kSection{
+      .name = "rate_headers",
+      .meaning = "Which headers tell clients where they stand, when and under which names.",
+      .keys = {{.name = "families",
+                .shape = families(),
+                .meaning = "Those that are written.",
+                .fallback = "[ietf-11]"},
+               {.name = "when",
+                .shape = word({"always", "on_refusal", "below"}),
+                .meaning = "On every answer that may have them, on refusals alone, or also once "
+                           "less than `below_percent` of a limit is left.",
+                .fallback = "always"},
+               {.name = "below_percent",
+                .shape = number(1, 100),
+                .meaning = "For `when: below`.",
+                .fallback = "20"},
+               {.name = "only_tightest",
+                .shape = flag(),
+                .meaning = "Of several limits, only the one that binds.",
+                .fallback = "false"},
+               {.name = "partition_secret_file",
+                .shape = text(),
+                .meaning = "With it, lists of `ietf-11` and `ietf-next` say by `pk` whose limits "
+                           "they show: a hash of the client under this secret.",
+                .examples = {"partition.secret"}},
+               {.name = "rename",
+                .shape = map_of(renamed_section),
+                .meaning = "Other names for some of them."}},
+      .needs = {{"below_percent", "when"}}};
+  return kSection;
+}
+
+const Section& renamed_section() {
+  static const Section kSection{
+      .name = "renamed",
+      .meaning = "From the usual name of a header to another.",
+      .keys = {},
+      .others = config::OtherKeys{.what = "HEADER",
+                                  .format = &rules::kHeaderNameFormat,
+                                  .shape = text(),
+                                  .meaning = "Its other name, or `none`: it is left out."}};
+  return kSection;
+}
+
 const Section& gateway_section() {
   static const Section kSection{
       .name = "gateway",
@@ -167,12 +221,10 @@ const Section& gateway_section() {
            .fallback = "50000"},
           {.name = "connections_per_address",
            .shape = number(1, 1'000'000),
-           .meaning = "The most connections of one address to each worker. By default any "
-                      "number."},
+           .meaning = "The most connections of one address, or of one /64 of IPv6, to each "
+                      "worker. By default any number."},
           {.name = "headers",
-           .shape = word({"none"}) |
-                    list_of(word({"ietf-11", "ietf-next", "ietf-07", "triplet", "x-ratelimit-delta",
-                                  "x-ratelimit-epoch", "x-rate-limit-epoch"})),
+           .shape = word({"none"}) | families() | map_of(rate_headers_section),
            .meaning = "Which headers tell clients where they stand; see "
                       "[headers.md](headers.md).",
            .fallback = "[ietf-11]",

@@ -18,6 +18,8 @@ namespace sluice::app {
 [[nodiscard]] const config::Section& drain_section();
 [[nodiscard]] const config::Section& tls_section();
 [[nodiscard]] const config::Section& tracing_section();
+[[nodiscard]] const config::Section& rate_headers_section();
+[[nodiscard]] const config::Section& renamed_section();
 [[nodiscard]] const config::Section& certificate_section();
 
 extern const config::Format kEndpointFormat;  // 127.0.0.1:8080

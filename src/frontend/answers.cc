@@ -92,11 +92,11 @@ void write_pushback(net::HeadWriter& head, const Op& op) noexcept {
 
 }  // namespace
 
-void Answers::write_rate_headers(net::HeadWriter& head, const Op& op,
+void Answers::write_rate_headers(net::HeadWriter& head, const Op& op, std::uint16_t status,
                                  const Asking& asking) const noexcept {
   rate_headers_.write(
       head, op,
-      {.status = op.status, .now = asking.now, .client = asking.client, .is_cors = asking.is_cors});
+      {.status = status, .now = asking.now, .client = asking.client, .is_cors = asking.is_cors});
 }
 
 void Answers::refuse_grpc(net::HeadWriter& head, const Op& op,
@@ -108,7 +108,7 @@ void Answers::refuse_grpc(net::HeadWriter& head, const Op& op,
   std::array<char, kStatusDetailsBytesMax> room;
   const std::string_view details = write_status_details(room, op, message);
   if (!details.empty()) head.header("grpc-status-details-bin", details);
-  write_rate_headers(head, op, asking);
+  write_rate_headers(head, op, op.status, asking);
 }
 
 std::string_view Answers::refuse(net::HeadWriter& head, std::span<char> room, const Op& op,
@@ -138,7 +138,7 @@ std::string_view Answers::refuse(net::HeadWriter& head, std::span<char> room, co
   if (retry && !has_header(own, "retry-after")) head.header("Retry-After", *retry);
   if (op.status == 401) head.header("WWW-Authenticate", challenge_);
   write_own_headers(head, own);
-  write_rate_headers(head, op, asking);
+  write_rate_headers(head, op, op.status, asking);
   return asking.is_head ? std::string_view{} : body;
 }
 
@@ -150,6 +150,9 @@ std::string_view Answers::fail(net::HeadWriter& head, std::span<char> room, cons
     write_grpc(head, asking.content_type, grpc_status(failure.status),
                detail.substr(0, kDetailBytesMax));
     if (failure.retry_after_s) head.header("grpc-retry-pushback-ms", *failure.retry_after_s * 1000);
+    if (failure.charged != nullptr) {
+      write_rate_headers(head, *failure.charged, failure.status, asking);
+    }
     return {};
   }
   const std::string_view body = write_problem(room, {.type = problem_type(failure.status),
@@ -164,6 +167,8 @@ std::string_view Answers::fail(net::HeadWriter& head, std::span<char> room, cons
   if (failure.retry_after_s) head.header("Retry-After", *failure.retry_after_s);
   if (!failure.allow.empty()) head.header("Allow", failure.allow);
   if (failure.status == 401) head.header("WWW-Authenticate", challenge_);
+  if (failure.charged != nullptr)
+    write_rate_headers(head, *failure.charged, failure.status, asking);
   return asking.is_head ? std::string_view{} : body;
 }
 

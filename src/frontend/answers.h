@@ -36,7 +36,8 @@ struct Failure {
   std::uint16_t status = 500;
   std::string_view detail;  // for people; empty: the usual words
   std::optional<std::uint64_t> retry_after_s;
-  std::string_view allow;  // the methods that are, for 405
+  std::string_view allow;               // the methods that are, for 405
+  const engine::Op* charged = nullptr;  // what the request was counted by: clients are told
 };
 
 // Enough for every problem document; of many violated policies as many are named as fit.
@@ -61,7 +62,7 @@ class Answers {
  private:
   void refuse_grpc(net::HeadWriter& head, const engine::Op& op,
                    const Asking& asking) const noexcept;
-  void write_rate_headers(net::HeadWriter& head, const engine::Op& op,
+  void write_rate_headers(net::HeadWriter& head, const engine::Op& op, std::uint16_t status,
                           const Asking& asking) const noexcept;
 
   RateHeaders rate_headers_;

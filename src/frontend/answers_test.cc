@@ -331,8 +331,8 @@ TEST(GrpcStatus, EncodesItsMessage) {
 // ---- failures of the gateway ------------------------------------------------------------------
 
 TEST_F(AnswersTest, DescribeEveryFailure) {
-  constexpr std::array<std::uint16_t, 14> kStatuses{400, 404, 405, 408, 413, 414, 417,
-                                                    421, 431, 501, 502, 503, 504, 505};
+  constexpr std::array<std::uint16_t, 15> kStatuses{400, 404, 405, 408, 413, 414, 417, 421,
+                                                    431, 501, 502, 503, 504, 505, 508};
   for (const std::uint16_t status : kStatuses) {
     const Seen answer = failed({.status = status}, {.request_id = "r"});
     EXPECT_EQ(answer.head.status, status);
@@ -357,6 +357,18 @@ TEST_F(AnswersTest, SayWhatAFailureNeeds) {
   EXPECT_EQ(grpc.head.status, 200);
   EXPECT_EQ(grpc.head.get("grpc-status"), "14");
   EXPECT_EQ(grpc.head.get("grpc-retry-pushback-ms"), "2000");
+}
+
+// A request that was counted costs its client something, whatever came of it.
+TEST_F(AnswersTest, TellWhereTheClientStandsAfterACharge) {
+  use({rule("api", {limit("5/1m")})});
+  const engine::Op& op = decided();
+  EXPECT_EQ(failed({.status = 404, .charged = &op}).head.get("RateLimit"), "\"api\";r=4;t=12");
+  EXPECT_FALSE(failed({.status = 404}).head.has("RateLimit"));
+  EXPECT_FALSE(failed({.status = 502, .charged = &op}).head.has("RateLimit")) << "of trouble";
+  const Asking grpc{.content_type = "application/grpc"};
+  EXPECT_EQ(failed({.status = 404, .charged = &op}, grpc).head.get("RateLimit"),
+            "\"api\";r=4;t=12");
 }
 
 }  // namespace

@@ -156,6 +156,7 @@ std::string_view usual_detail(std::uint16_t status) noexcept {
     case 503: return "No server can take the request at the moment.";
     case 504: return "The server behind this gateway did not answer in time.";
     case 505: return "This version of HTTP is not supported.";
+    case 508: return "The request has come through this gateway before.";
     default: return "The request failed.";
   }
 }

@@ -76,7 +76,9 @@ class RateHeaders {
   [[nodiscard]] static Parsed<RateHeaders> create(const RateHeaderOptions& options);
 
   struct Context {
-    std::uint16_t status = 200;  // of the answer: 1xx and 3xx get none of these headers
+    // Of the answer: 2xx, 4xx and refusals have these headers. A server in trouble has nothing to
+    // say of quotas, and inviting more requests to it would be the wrong word.
+    std::uint16_t status = 200;
     WallTime now;
     std::string_view client;  // who is asking, for the partition key; empty: nobody is told
     bool is_cors = false;     // the request has an Origin: let scripts see the headers
@@ -87,6 +89,8 @@ class RateHeaders {
   // line of ours beside its own.
   [[nodiscard]] FamilySet merge(const engine::Op& op, std::span<const HeaderView> origin,
                                 const Context& context, net::HeaderSet& left_out) const noexcept;
+  // Whether a context should say who is asking.
+  [[nodiscard]] bool tells_partitions() const noexcept { return partition_secret_.has_value(); }
   // All, for answers of our own.
   [[nodiscard]] FamilySet all() const noexcept;
 

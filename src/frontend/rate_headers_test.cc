@@ -153,14 +153,24 @@ TEST_F(RateHeadersTest, CanShowTheTightestAlone) {
   EXPECT_EQ(head.get("RateLimit"), "\"api\";r=4;t=12");
 }
 
-TEST_F(RateHeadersTest, DoNotGoWithRedirections) {
+TEST_F(RateHeadersTest, DoNotGoWithRedirectionsAndTrouble) {
   use_two_limits();
   const engine::Op& op = decided();
-  constexpr std::array<std::uint16_t, 3> kWithout{103, 301, 304};
+  constexpr std::array<std::uint16_t, 5> kWithout{103, 301, 304, 500, 504};
   for (const std::uint16_t status : kWithout) {
     EXPECT_FALSE(written(family(Family::ietf_11), op, {.status = status}).has("RateLimit"));
   }
   EXPECT_TRUE(written(family(Family::ietf_11), op, {.status = 404}).has("RateLimit"));
+}
+
+// A rule may answer by any status: what it refuses is still about its limit.
+TEST_F(RateHeadersTest, GoWithEveryRefusal) {
+  use_two_limits();
+  const engine::Op& op = decided_after(5);
+  constexpr std::array<std::uint16_t, 3> kWith{403, 429, 503};
+  for (const std::uint16_t status : kWith) {
+    EXPECT_TRUE(written(family(Family::ietf_11), op, {.status = status}).has("RateLimit"));
+  }
 }
 
 TEST_F(RateHeadersTest, KeepQuietAboutRequestsThatNoRuleConcerns) {

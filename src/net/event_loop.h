@@ -102,6 +102,8 @@ class EventLoop {
   // A task that is asked for while tasks run, runs at the end of the next turn, which does not
   // wait: so one with much to do lets others have their turn.
   void run_soon(Task& task) noexcept { tasks_.push_back(task); }
+  // Tasks wait for the next turn.
+  [[nodiscard]] bool has_tasks() const noexcept { return !tasks_.empty(); }
   // Called once per turn, before everything else.
   void set_turn_hook(Callback<Now> hook) noexcept { turn_hook_ = hook; }
 

@@ -5,6 +5,7 @@
 #include <climits>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <utility>
 
@@ -151,6 +152,12 @@ IoResult Socket::send(std::span<const iovec> parts) noexcept {
   if (!is_not_ready(errno)) return IoResult::system_failure(errno);
   writable_ = false;
   return IoResult::would_block();
+}
+
+std::size_t Socket::unsent() const noexcept {
+  int bytes = 0;
+  if (::ioctl(descriptor_.get(), TIOCOUTQ, &bytes) != 0) return 0;
+  return static_cast<std::size_t>(bytes);
 }
 
 void Socket::finish_writing() noexcept {

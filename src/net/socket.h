@@ -15,6 +15,7 @@
 #include "net/io_result.h"
 #include "net/socket_address.h"
 
+#include <cstddef>
 #include <span>
 #include <string_view>
 #include <sys/uio.h>
@@ -57,6 +58,10 @@ class Socket {
   [[nodiscard]] bool peer_hung_up() const noexcept { return hung_up_; }
   // Nothing goes either way any more: it was reset, or failed.
   [[nodiscard]] bool is_broken() const noexcept { return broken_; }
+
+  // Bytes that were written and that the peer's system has not taken yet. The loop tells only when
+  // much of that room is free again: this tells whether a slow peer takes anything.
+  [[nodiscard]] std::size_t unsent() const noexcept;
 
   void finish_writing() noexcept;  // half close: the peer reads the end
   void close() noexcept;

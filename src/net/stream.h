@@ -52,6 +52,8 @@ class Stream {
   [[nodiscard]] bool peer_hung_up() const noexcept { return socket_.peer_hung_up(); }
   // Nothing goes either way any more: the peer is gone.
   [[nodiscard]] bool is_broken() const noexcept { return socket_.is_broken(); }
+  // Bytes on their way that the peer's system has not taken.
+  [[nodiscard]] std::size_t unsent() const noexcept { return socket_.unsent(); }
   // Null on plain connections.
   [[nodiscard]] const TlsSession* tls() const noexcept { return tls_.get(); }
 

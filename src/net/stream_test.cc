@@ -65,6 +65,24 @@ TEST(Stream, CarriesMuchThroughLittle) {
   EXPECT_EQ(c.client.received, message);
 }
 
+// Long before there is room to write again, it shows that the peer takes something.
+TEST(Stream, KnowsHowMuchThePeerHasNotTaken) {
+  Loop loop;
+  Talker client{*loop};
+  Pair pair = connected_pair();
+  client.open(std::move(pair.client));
+  EXPECT_EQ(client.stream.unsent(), 0U);
+  client.say(some_bytes(16'000'000));
+  ASSERT_FALSE(client.to_send.empty());
+  const std::size_t before = client.stream.unsent();
+  EXPECT_GT(before, 0U);
+  std::string taken(65536, '\0');
+  ASSERT_TRUE(loop.until([&] {
+    (void)::recv(pair.server.get(), taken.data(), taken.size(), MSG_DONTWAIT);
+    return client.stream.unsent() < before;
+  }));
+}
+
 // A short read says that there is no more, so nobody asks again before the system tells of more.
 TEST(Stream, RemembersThatThereIsNothingToRead) {
   Connection c;

@@ -120,7 +120,7 @@ bool Play::hear_all() {
 void Play::settle() {
   for (int silent = 0; silent < 2;) {
     stage_.loop->turn(Nanos{0});
-    silent = hear_all() ? 0 : silent + 1;
+    silent = hear_all() || stage_.loop->has_tasks() ? 0 : silent + 1;
   }
 }
 

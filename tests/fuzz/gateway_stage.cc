@@ -24,6 +24,7 @@ rules:
   - {name: failures, match: {path: /login}, per: ip, limit: {rate: 1/10s, algorithm: sliding_log},
      count: {status: [401, 403]}}
   - {name: successes, match: {path: /after}, limit: 2/10s, count: {status: [200], when: after}}
+  - {name: calls, match: {path: /call}, limit: 2/10s, count: {grpc_status: [16]}}
   - {name: at-once, match: {path: /few/**}, limit: {concurrent: 2, ttl: 30s}}
   - {name: dropped, match: {path: /drop}, limit: 1/10s, over: drop}
   - {name: watched, match: {path: /queue/**}, limit: 1/10s, over: shadow}

@@ -131,6 +131,31 @@ class ProxyProtocol(GatewayTest):
                 pass
             self.assertTrue(third.is_closed())
 
+    # Whoever has one address of IPv6 has 2^64 of them.
+    def test_connections_are_counted_by_network_in_ipv6(self):
+        more = self.TRUSTED + "\ngateway: {connections_per_address: 1}"
+        front = self.announced(self.upstream(), workers=1, more=more)
+        with front.connect() as first, front.connect() as second, front.connect() as third:
+            first.send(b"PROXY TCP6 2001:db8::7 2001:db8::1 4711 443\r\n")
+            self.assertEqual(first.get().status, 200)
+            second.send(b"PROXY TCP6 2001:db8:0:1::7 2001:db8::1 4711 443\r\n")
+            self.assertEqual(second.get().status, 200)
+            try:
+                third.send(b"PROXY TCP6 2001:db8::8 2001:db8::1 4711 443\r\n" + get())
+            except OSError:
+                pass
+            self.assertTrue(third.is_closed())
+            first.close()
+            wait_until(lambda: self.is_served(front, "2001:db8::9"), "there is room again")
+
+    def is_served(self, front, address):
+        with front.connect() as client:
+            try:
+                client.send(f"PROXY TCP6 {address} 2001:db8::1 4711 443\r\n".encode())
+                return client.get().status == 200
+            except (EOFError, ConnectionError):
+                return False
+
     def test_it_needs_somebody_to_trust(self):
         done = sluice("check", self.file("a.yaml", self.configuration("a:1", listen=ANNOUNCED)))
         self.assertNotEqual(done.code, 0)

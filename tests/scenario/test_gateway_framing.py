@@ -36,6 +36,8 @@ class Refusals(GatewayTest):
     def test_two_lengths(self):
         self.refused_post("Content-Length: 5", "Content-Length: 6")
         self.refused_post("Content-Length: 5, 6")
+        self.refused_post("Content-Length: 5", "Content-Length: 5")  # also where they agree
+        self.refused_post("Content-Length: 5, 5")
 
     def test_a_length_that_is_no_number(self):
         for length in ("+5", "-5", "5 5", "0x5", "5;", "", "99999999999999999999999", "5,"):
@@ -49,6 +51,15 @@ class Refusals(GatewayTest):
                 self.assertIn(answer.status, (400, 501))
                 self.assertTrue(client.is_closed())
         self.assertEqual(self.app.requests, [])
+
+    # One reader in two does not know it then.
+    def test_chunked_in_another_spelling(self):
+        chunks = b"5\r\nhello\r\n0\r\n\r\n"
+        for line in ("Transfer-Encoding: Chunked", "Transfer-Encoding: CHUNKED"):
+            self.refused_post(line, body=chunks)
+        for space in ("\t", " \t"):
+            self.refused_post(f"Transfer-Encoding:{space}chunked", body=chunks)
+        self.refused_post("Transfer-Encoding: chunked ", body=chunks)
 
     def test_a_transfer_coding_in_http_1_0(self):
         head = b"POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -130,7 +141,14 @@ class Refusals(GatewayTest):
             self.assertProblem(client.ask(get("/chat", *switch)), 501)
             self.assertEqual(client.get().status, 200)
         with self.front.connect() as client:
-            self.assertIn(client.ask(get("a.example:443", method="CONNECT")).status, (400, 405))
+            self.assertProblem(client.ask(get("a.example:443", method="CONNECT")), 405)
+
+    # A path that ends earlier for some readers than for others.
+    def test_a_zero_in_the_path(self):
+        with self.front.connect() as client:
+            for path in ("/a%00b", "/%00", "/a%00.html"):
+                self.assertProblem(client.get(path), 400)
+        self.assertEqual(self.app.requests, [])
 
 
 class Logged(GatewayTest):

@@ -95,7 +95,10 @@ class Enforcement(GatewayTest):
 
     def test_shadow_only_tells(self):
         rules = "[{name: quiet, per: ip, limit: 1/1h, over: shadow}]"
-        self.assertEqual(self.statuses(self.gateway(self.upstream(), rules=rules), 5), [200] * 5)
+        front = self.gateway(self.upstream(), rules=rules, more="access_log: {file: access.log}")
+        self.assertEqual(self.statuses(front, 5), [200] * 5)
+        wait_until(lambda: self.log().count("\n") == 5, "all are logged")
+        self.assertEqual(self.log().count("shadow_deny"), 4)  # the operator, not the client
 
     def test_drop_says_nothing(self):
         rules = "[{name: harsh, per: ip, limit: 1/1h, over: drop}]"
@@ -368,6 +371,32 @@ class SlowClients(GatewayTest):
             self.assertTrue(third.is_closed())
             first.close()
             wait_until(lambda: self.is_served(front), "there is room again")
+
+    def test_a_worker_has_so_many_connections(self):
+        front = self.gateway(self.upstream(), workers=1, more="gateway: {connections: 2}")
+        with front.connect() as first, front.connect() as second, front.connect() as third:
+            self.assertEqual([first.get().status, second.get().status], [200, 200])
+            self.assertTrue(third.is_closed())
+            first.close()
+            wait_until(lambda: self.is_served(front), "there is room again")
+
+    # Slow, but not idle: as long as it takes something, it has its time.
+    def test_an_answer_of_our_own_that_is_taken_slowly_arrives_whole(self):
+        words = "long " * 13_107
+        rules = f"[{{name: one, per: ip, limit: 1/1h, over: {{body: '{words}'}}}}]"
+        front = self.gateway(
+            self.upstream(), rules=rules, workers=1, more="gateway: {written_within: 400ms}"
+        )
+        count = 200  # answers, so many that the system cannot hold them all
+        with front.connect(receive_buffer=4096) as client:
+            client.get()
+            client.send(get() * count)
+            begin = time.monotonic()
+            for _ in range(count):
+                self.assertEqual(client.answer().body, words.encode())
+                if time.monotonic() < begin + 2:
+                    time.sleep(0.05)
+            self.assertGreater(time.monotonic() - begin, 2)
 
     def is_served(self, front):
         try:

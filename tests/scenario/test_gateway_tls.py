@@ -93,6 +93,19 @@ class ClientsOverTls(LaunchTest):
                 pass
             self.assertNotIn(b"HTTP/1.1 200", client.pending)
 
+    # Whether nothing comes, or the beginning of a handshake and then nothing.
+    def test_a_handshake_that_does_not_come(self):
+        self.certificate("a", "a.example")
+        more = f"gateway: {{{self.ONE_NAME}, head_within: 300ms}}"
+        front = self.gateway(self.upstream(), more=more)
+        for beginning in (b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"):
+            with front.connect() as client:
+                begin = time.monotonic()
+                client.send(beginning)
+                self.assertTrue(client.is_closed())
+                # The wheel of timers may be a tick early or late, and so may the clocks.
+                self.assertGreaterEqual(time.monotonic() - begin, 0.27)
+
     # Where the client reads nothing there may be no room even for a 100 Continue, and TLS cannot
     # take back what it was given: whatever followed would lose its beginning.
     def test_nothing_follows_a_continue_that_did_not_go_out(self):

@@ -94,6 +94,7 @@ net::IoResult BodyPump::flush() noexcept {
 
 BodyPump::Progress BodyPump::pump() noexcept {
   Window& window = *task_.window;
+  std::size_t read = 0;
   while (true) {
     // The head goes with the first bytes of the body, if those are there.
     const bool only_head = count_ == 1 && first_ == 0 && !written_ && !finished_;
@@ -119,6 +120,7 @@ BodyPump::Progress BodyPump::pump() noexcept {
       return Progress::source_wrong;
     }
     if (!task_.from->can_read()) return Progress::waiting;
+    if (read >= kBytesPerTurn) return Progress::paused;
     const net::IoResult result = task_.from->read(window.room());
     if (result.is_blocked()) return Progress::waiting;
     if (result.is_closed()) {
@@ -128,6 +130,7 @@ BodyPump::Progress BodyPump::pump() noexcept {
     }
     if (!result.is_done()) return Progress::source_ended;
     window.end += result.bytes;
+    read += result.bytes;
   }
 }
 

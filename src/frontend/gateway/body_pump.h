@@ -35,8 +35,13 @@ struct Window {
 
 class BodyPump {
  public:
+  // Enough for the price of a turn not to show, and for others to wait no longer for theirs than
+  // for a few requests.
+  static constexpr std::size_t kBytesPerTurn = 65536;
+
   enum class Progress : std::uint8_t {
     waiting,
+    paused,  // there is more to move, but kBytesPerTurn were: others first
     done,
     source_ended,  // too early, or its connection failed
     source_wrong,  // fault() tells what is wrong with the body
@@ -67,6 +72,10 @@ class BodyPump {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  // of the body, so far
   // Bytes went out, head included; nothing can be taken back.
   [[nodiscard]] bool has_written() const noexcept { return written_; }
+  // Of the source, once it is done; good until the window is used again.
+  [[nodiscard]] std::span<const HeaderView> trailers() const noexcept {
+    return task_.reader.trailers();
+  }
   [[nodiscard]] net::HttpFault fault() const noexcept { return fault_; }
 
  private:

@@ -155,6 +155,23 @@ TEST_F(Pump, StopsAtTheMostThatMayPass) {
   EXPECT_EQ(pump_.fault().status, 413);
 }
 
+// However much there is and however fast the sink: so much at a time, and then others may go on.
+TEST_F(Pump, StopsBehindWhatOneTurnMayMove) {
+  begin({.kind = Kind::until_close}, false);
+  const std::string piece(4096, 'x');
+  std::size_t given = 0;
+  while (::send(writer_.get(), piece.data(), piece.size(), MSG_DONTWAIT) == 4096) given += 4096;
+  ASSERT_GT(given, 2 * BodyPump::kBytesPerTurn);
+  ASSERT_EQ(pump(), Progress::paused);
+  EXPECT_GE(pump_.bytes() + buffer_.size(), BodyPump::kBytesPerTurn);
+  EXPECT_LE(pump_.bytes(), BodyPump::kBytesPerTurn + buffer_.size());
+  ::shutdown(writer_.get(), SHUT_WR);
+  Progress progress = Progress::paused;
+  while (progress == Progress::paused) progress = pump();
+  EXPECT_EQ(progress, Progress::done);
+  EXPECT_GE(pump_.bytes(), given) << "nothing is lost by stopping";
+}
+
 TEST_F(Pump, TellsThatTheSinkFailed) {
   begin({.kind = Kind::length, .length = 1 << 20}, false);
   const linger at_once{.l_onoff = 1, .l_linger = 0};

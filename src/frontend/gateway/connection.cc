@@ -12,6 +12,7 @@ Connection::Connection(Gateway& gateway, net::Peer peer, const Entrance& entranc
       timer_(net::Callback<>::to<&Connection::on_timer>(*this)),
       renewal_(net::Callback<>::to<&Connection::on_renewal>(*this)),
       total_(net::Callback<>::to<&Connection::on_total>(*this)),
+      rest_(net::Callback<>::to<&Connection::drive>(*this)),
       phase_(entrance.proxy_protocol ? Phase::announced : Phase::handshake) {
   set_peer(peer);
   set_port(entrance.port);
@@ -25,6 +26,10 @@ Connection::~Connection() {
 const GatewayOptions& Connection::options() const noexcept {
   return exchange_ != nullptr && exchange_->routing != nullptr ? *exchange_->routing->options
                                                                : *gateway_.routing_->options;
+}
+
+std::string_view Connection::via(const net::MessageHead& message) const noexcept {
+  return message.minor_version == 0 ? gateway_.via_1_0_ : gateway_.via_1_1_;
 }
 
 Now Connection::now() const noexcept { return gateway_.loop_.now(); }
@@ -45,6 +50,10 @@ void Connection::run(Step next) {
     again_ = false;
     while (next == Step::again) next = step();
     if (next == Step::gone) return gateway_.destroy(*this);
+    if (next == Step::later) {
+      gateway_.loop_.run_soon(rest_);  // which sees to all that has happened meanwhile
+      break;
+    }
     next = Step::again;
   } while (again_);
   driving_ = false;
@@ -66,9 +75,11 @@ Connection::Step Connection::step() {
   return Step::gone;
 }
 
+// Of the next request, or maybe its end.
+bool Connection::has_input() const noexcept { return in_.begin < in_.end || stream_.can_read(); }
+
 Connection::Step Connection::wait_for_request() {
-  const bool has_bytes = buffer_ != nullptr && in_.begin < in_.end;
-  if (has_bytes || stream_.can_read()) {
+  if (has_input()) {
     begin_exchange();
     return Step::again;
   }
@@ -134,7 +145,9 @@ Connection::Step Connection::client_gone() {
 // connection.
 bool Connection::client_left() noexcept {
   if (stream_.is_broken()) return true;
-  if (!stream_.peer_hung_up() || head().minor_version == 0) return false;
+  if (!stream_.peer_hung_up()) return false;
+  // Of HTTP/1.0 nobody can be asked. In a queue others want the place, else it costs them nothing.
+  if (head().minor_version == 0) return phase_ == Phase::held;
   if (std::exchange(exchange_->asked_if_there, true)) return false;
   return !say_continue();
 }
@@ -158,7 +171,7 @@ Connection::Step Connection::timed_out() {
   switch (phase_) {
     case Phase::announced:
     case Phase::handshake: ++gateway_.counts_.timeouts; return Step::gone;
-    case Phase::idle: return close();
+    case Phase::idle: return in_.begin < in_.end ? Step::again : close();  // it waits for its turn
     case Phase::head:
       ++gateway_.counts_.timeouts;
       keep_alive_ = false;
@@ -236,7 +249,7 @@ void Connection::begin_exchange() {
   exchange.group = nullptr;
   exchange.tried = nullptr;
   exchange.attempts = exchange.retries = 0;
-  exchange.wants_fresh = false;
+  exchange.wants_fresh = exchange.heard_server = exchange.reports_at_end = false;
   exchange.decided = exchange.body_skipped = false;
   exchange.head_received = exchange.upload_failed = exchange.broken_off = false;
   exchange.status = 0;
@@ -270,7 +283,7 @@ Connection::Step Connection::end_exchange() {
   }
   phase_ = Phase::idle;
   arm(gateway_.is_draining() ? kFarewell : options().idle_for);
-  return Step::again;
+  return has_input() ? Step::later : Step::again;
 }
 
 void Connection::give_back_exchange() {
@@ -287,70 +300,13 @@ void Connection::give_back_exchange() {
       gateway_.worker_.abandon(exchange.op, now());
     } else {
       // An answer of our own is one; a client that left before any has none.
-      const engine::ResponseView own{.status = exchange.status, .grpc_status = {}, .headers = {}};
       const bool is_own = exchange.status != 0 && !exchange.head_received;
+      const engine::ResponseView own = is_own ? own_answer() : engine::ResponseView{};
       gateway_.worker_.settle(exchange.op, is_own ? &own : nullptr, now());
     }
     exchange.decided = false;
   }
   gateway_.give_back(std::move(exchange_));
-}
-
-void Connection::tell_observer() {
-  Exchange& exchange = *exchange_;
-  frontend::AccessRecord record{
-      .at = exchange.began.wall(),
-      .duration = now().mono - exchange.began.mono,
-      .ip = peer_.address,
-      .method = {},
-      .host = {},
-      .target = {},
-      .headers = {},
-      .user = {},
-      .api_key = {},
-      .tenant = {},
-      .tier = {},
-      .country = {},
-      .request_id = {exchange.request_id.data(), exchange.request_id_bytes},
-      .trace_id = exchange.trace_id(),
-      .fault = exchange.fault,
-      .fault_reason = {},
-      .status = exchange.status,
-      .bytes_in = exchange.upload.bytes(),
-      .bytes_out = exchange.download.bytes() + exchange.answer_bytes,
-      .upstream = {},
-      .op = exchange.decided && !exchange.op.waiting() ? &exchange.op : nullptr};
-  if (in_.floor > 0) {
-    record.method = head().method;
-    record.host = head().host;
-    record.target = head().path_and_query;
-    record.protocol = head().minor_version == 0 ? "HTTP/1.0" : "HTTP/1.1";
-    record.headers = head().headers;
-  }
-  if (exchange.decided) {
-    const WhoAsked& who = exchange.who;
-    record.ip = who.address;
-    record.user = who.name(0);
-    record.api_key = who.name(1);
-    record.tenant = who.name(2);
-    record.tier = who.name(3);
-    if (who.country[0] != '\0') record.country = {who.country.data(), who.country.size()};
-    record.asn = who.asn;
-    record.through_trusted = exchange.through_trusted;
-  }
-  if (exchange.tried != nullptr) {
-    record.upstream.name = exchange.group->options().name;
-    record.upstream.address = exchange.tried->name();
-    record.upstream.status = exchange.head_received ? exchange.status : std::uint16_t{0};
-    record.upstream.broke_off = exchange.broken_off;
-    record.upstream.first_byte = exchange.upstream_time;
-    record.upstream.retries = exchange.retries;
-    record.upstream.meters = exchange.group->options().meters.get();
-  }
-  if (exchange.fault[0] != '\0' && exchange.failure.kind != net::IoFailure::Kind::none) {
-    record.fault_reason = exchange.failure.reason();
-  }
-  gateway_.observer_.ended(record, now());
 }
 
 // ---- ends -------------------------------------------------------------------------------------

@@ -5,16 +5,20 @@
 //                                  +-------------------------------------------------------------+
 //
 // drive() goes as far as it can and is called again whenever something becomes possible: on the
-// client's stream, on the upstream's, by a timer, by the store. An idle connection holds no buffer
-// and nothing of a request: those are taken from the gateway when a request begins.
+// client's stream, on the upstream's, by a timer, by the store. But others have their turn as well:
+// behind each request, and behind so much of a body, it goes on at the end of the next turn of the
+// loop. So a client that sends requests without waiting for answers, or downloads without end, is
+// served no faster than those who ask one by one. An idle connection holds no buffer and nothing of
+// a request: those are taken from the gateway when a request begins.
 //
 // connection.cc has the life and the phases, connection_arrival.cc what comes before the first
 // request, connection_request.cc the way from a head to a decision, connection_forward.cc the head
 // that goes on to a server, connection_upstream.cc the way to it and back, connection_answer.cc
-// what is said to the client. One thread.
+// what is said to the client, connection_report.cc what rules and the log hear of it. One thread.
 #pragma once
 
 #include "engine/op.h"
+#include "engine/worker.h"
 #include "frontend/answers.h"
 #include "frontend/gateway/body_pump.h"
 #include "frontend/gateway/buffer_pool.h"
@@ -94,6 +98,8 @@ struct Exchange {
   std::uint32_t attempts = 0;
   std::uint32_t retries = 0;
   bool wants_fresh = false;       // a connection that nobody used before
+  bool heard_server = false;      // on this connection: bytes of an answer
+  bool reports_at_end = false;    // how it ended comes behind the body: rules wait for it
   std::string_view request_head;  // as it goes to the server
   bool head_received = false;     // of the final answer
   bool upload_failed = false;     // the server takes no more; maybe it has answered
@@ -103,6 +109,7 @@ struct Exchange {
   bool client_ended = false;    // its side, before the answer began
   std::uint64_t client_hash = 0;
   WhoAsked who;
+  std::array<char, WhoAsked::kNameBytes + 8> who_text;  // for partitions, where they are told
 
   // For the record.
   Now began;
@@ -154,8 +161,8 @@ class Connection : public net::ListHook {
     relaying,
     answering
   };
-  // What is to be done next.
-  enum class Step : std::uint8_t { again, wait, gone };
+  // What is to be done next. `later`: there is more to do, but it is the others' turn.
+  enum class Step : std::uint8_t { again, wait, later, gone };
 
   void drive();
   void on_stream() { drive(); }
@@ -178,6 +185,7 @@ class Connection : public net::ListHook {
 
   // connection.cc
   [[nodiscard]] Step wait_for_request();
+  [[nodiscard]] bool has_input() const noexcept;
   [[nodiscard]] Step read_head();
   [[nodiscard]] Step end_of_requests(const net::IoResult& result);
   [[nodiscard]] Step watch_client();
@@ -188,7 +196,6 @@ class Connection : public net::ListHook {
   void begin_exchange();
   [[nodiscard]] Step end_exchange();
   void give_back_exchange();
-  void tell_observer();
   [[nodiscard]] Step close();   // after all that was to be said
   [[nodiscard]] Step linger();  // the same, while something may still come
   [[nodiscard]] Step cut();     // in the middle of something
@@ -229,21 +236,27 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step relay_answer();
   void release_upstream(bool reusable);
 
+  // connection_report.cc
+  void report_head();
+  void report_trailers();
+  [[nodiscard]] engine::ResponseView own_answer() const noexcept;
+  void tell_observer();
+
   // connection_answer.cc
   [[nodiscard]] Step refuse();
   [[nodiscard]] Step answer(std::uint16_t status, const char* why);
   [[nodiscard]] Step answer_options();
   template <class Write>
   [[nodiscard]] Step answer_with(std::uint16_t status, Write&& write);
-  [[nodiscard]] frontend::Asking asking() const noexcept;
+  [[nodiscard]] frontend::Asking asking() noexcept;
+  [[nodiscard]] std::string_view client_text() noexcept;
   [[nodiscard]] Step write_answer();
   [[nodiscard]] Step not_taken();
+  void wait_for_client() noexcept;
   [[nodiscard]] bool skip_body() noexcept;
 
   // Who passed a message on, and by which version it came to us.
-  [[nodiscard]] static std::string_view via(const net::MessageHead& message) noexcept {
-    return message.minor_version == 0 ? "1.0 sluice" : "1.1 sluice";
-  }
+  [[nodiscard]] std::string_view via(const net::MessageHead& message) const noexcept;
   void arm(Nanos after) noexcept;
   [[nodiscard]] const GatewayOptions& options() const noexcept;
   [[nodiscard]] Now now() const noexcept;
@@ -260,6 +273,7 @@ class Connection : public net::ListHook {
   net::Timer timer_;    // of the phase
   net::Timer renewal_;  // of leases on requests in flight, where rules give some
   net::Timer total_;    // of a request, where its upstream limits it
+  net::Task rest_;      // of the work, in the next turn
   Phase phase_;
   bool counted_ = false;  // among the connections of its address
   bool keep_alive_ = true;
@@ -270,6 +284,7 @@ class Connection : public net::ListHook {
   Window in_;
   std::unique_ptr<Exchange> exchange_;
   std::uint64_t upload_seen_ = 0;  // bytes when the timer last looked
+  std::size_t unsent_seen_ = 0;    // the same of those that the client has to take
   std::string_view answer_;        // of our own, what is left to write of its head
   std::string_view answer_body_;   // ... and of its body
 };

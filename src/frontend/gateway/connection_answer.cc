@@ -1,4 +1,5 @@
 // What the gateway says by itself.
+#include "base/text_writer.h"
 #include "frontend/answers.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
@@ -30,7 +31,8 @@ Connection::Step Connection::answer(std::uint16_t status, const char* why) {
                                    {.status = status,
                                     .detail = why,
                                     .retry_after_s = {},
-                                    .allow = status == 405 ? kMethods : std::string_view{}},
+                                    .allow = status == 405 ? kMethods : std::string_view{},
+                                    .charged = exchange.decided ? &exchange.op : nullptr},
                                    asking());
   });
 }
@@ -45,7 +47,24 @@ Connection::Step Connection::answer_options() {
   });
 }
 
-frontend::Asking Connection::asking() const noexcept {
+// Who is asking, as one text for all kinds of names. What it stands for is hashed, never shown.
+std::string_view Connection::client_text() noexcept {
+  Exchange& exchange = *exchange_;
+  if (!exchange.decided) return {};
+  const WhoAsked& who = exchange.who;
+  TextWriter text{exchange.who_text};
+  const std::string_view user = who.name(0);
+  const std::string_view key = who.name(1);
+  text.put(!user.empty() ? "user " : !key.empty() ? "key " : "ip ");
+  if (user.empty() && key.empty()) {
+    text.address(network_of(who.address));
+  } else {
+    text.put(!user.empty() ? user : key);
+  }
+  return text.text();
+}
+
+frontend::Asking Connection::asking() noexcept {
   const Exchange& exchange = *exchange_;
   frontend::Asking asking{.now = now().wall(),
                           .client = {},
@@ -54,6 +73,7 @@ frontend::Asking Connection::asking() const noexcept {
                           .is_head = false,
                           .is_cors = false};
   if (in_.floor == 0) return asking;  // what came was no request
+  if (options().answers->rate_headers().tells_partitions()) asking.client = client_text();
   asking.is_head = head().method == "HEAD";
   for (const HeaderView& header : head().headers) {
     if (equals_ignoring_case(header.name, "content-type")) asking.content_type = header.value;
@@ -75,6 +95,7 @@ Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
   if (exchange.request_id_bytes > 0) {
     writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
   }
+  writer.header("date", gateway_.date());
   // What came may have been no request; then nothing stays.
   net::write_persistence(
       writer, net::persistence_for(keep_alive_, in_.floor > 0 ? head().minor_version : 1));
@@ -93,7 +114,10 @@ Connection::Step Connection::write_answer() {
   while (!answer_.empty() || !answer_body_.empty()) {
     const std::array parts{net::part_of(answer_), net::part_of(answer_body_)};
     const net::IoResult result = stream_.write(parts);
-    if (result.is_blocked()) return Step::wait;
+    if (result.is_blocked()) {
+      wait_for_client();
+      return Step::wait;
+    }
     if (!result.is_done()) return Step::gone;
     const std::size_t of_head = std::min(result.bytes, answer_.size());
     answer_.remove_prefix(of_head);
@@ -105,7 +129,16 @@ Connection::Step Connection::write_answer() {
   return linger();
 }
 
+void Connection::wait_for_client() noexcept {
+  unsent_seen_ = stream_.unsent();
+  arm(options().written_within);
+}
+
+// Unless it does, slowly: nothing more could be written, but the system got rid of something.
 Connection::Step Connection::not_taken() {
+  const std::size_t seen = unsent_seen_;
+  wait_for_client();
+  if (unsent_seen_ < seen) return Step::wait;
   ++gateway_.counts_.timeouts;
   exchange_->fault = "the client does not take its answer";
   return cut();

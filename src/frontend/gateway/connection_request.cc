@@ -2,6 +2,7 @@
 #include "engine/worker.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
+#include "net/http/known_header.h"
 
 #include <algorithm>
 #include <array>
@@ -17,6 +18,15 @@ std::uint64_t hash_of(const identity::Identity& client) noexcept {
   if (!name.empty()) return std::hash<std::string_view>{}(name);
   const auto& bytes = client.address.bytes;
   return std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+constexpr const char* kNotPassedOn = "this method is not passed on";
+
+// Whether somebody of that name has passed it on already.
+bool has_passed(std::span<const HeaderView> headers, std::string_view name) noexcept {
+  return std::ranges::any_of(headers, [name](const HeaderView& header) {
+    return net::is_named(header.name, "via") && header.value.find(name) != std::string_view::npos;
+  });
 }
 
 bool is_usable_id(std::string_view id) noexcept {
@@ -59,6 +69,11 @@ Connection::Step Connection::begin_request() {
   exchange.op.owner = this;
   exchange.op.completed = &Connection::on_decided;
   choose_request_id();
+  // Its target names no path, so that no rule can concern it; and what follows is for a tunnel.
+  if (request.method == "CONNECT") {
+    keep_alive_ = false;
+    return answer(405, kNotPassedOn);
+  }
   const store::Completion completion = decide(view);
   exchange.decided = true;
 
@@ -124,6 +139,7 @@ Connection::Step Connection::pass_on() {
   }
   // The client waits with its body until it knows that the request is welcome.
   if (head().expects_continue && in_.begin == in_.end && !say_continue()) return cut();
+  exchange_->group->passed_on();
   const Nanos total = exchange_->group->options().total;
   if (total > Nanos{0}) gateway_.loop_.set(total_, total);
   return connect();
@@ -135,8 +151,9 @@ Connection::Step Connection::check_request() {
   const auto refused = [this](std::uint16_t status, const char* why) {
     return answer(status, why);
   };
-  if (request.method == "CONNECT" || request.method == "TRACE") {
-    return refused(405, "this method is not passed on");
+  if (request.method == "TRACE") return refused(405, kNotPassedOn);
+  if (has_passed(request.headers, gateway_.name_)) {
+    return refused(508, "the request has come through this gateway before");
   }
   if (!request.upgrade.empty() && equals_ignoring_case(request.upgrade, "websocket")) {
     return refused(501, "protocols are not switched here");

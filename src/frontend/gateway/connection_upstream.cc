@@ -2,6 +2,7 @@
 #include "engine/worker.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
+#include "net/http/known_header.h"
 
 #include <utility>
 
@@ -16,6 +17,18 @@ constexpr Nanos kSeekEvery{std::chrono::milliseconds{5}};
 bool is_idempotent(std::string_view method) noexcept {
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
          method == "DELETE";
+}
+
+// Lines that this gateway writes itself. The id of a request is its own, whatever the server calls
+// it; when an answer was made, a server knows better. True: it says so.
+bool note_own_lines(net::ResponseHead& passed) noexcept {
+  bool has_date = false;
+  for (std::size_t i = 0; i < passed.headers.size(); ++i) {
+    const std::string_view name = passed.headers[i].name;
+    if (net::is_named(name, "date")) has_date = true;
+    if (net::is_named(name, "x-request-id")) passed.restated.add(i);
+  }
+  return has_date;
 }
 
 }  // namespace
@@ -82,28 +95,34 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
                                            bool was_reached) {
   Exchange& exchange = *exchange_;
   if (exchange.head_received) return cut();
-  const bool was_reused = exchange.upstream != nullptr && exchange.upstream->is_reused();
-  if (!was_reused) complain(why);
+  // A connection that was idle may have been closed at any time: that is no fault of the server.
+  const bool was_stale =
+      exchange.upstream != nullptr && exchange.upstream->is_reused() && !exchange.heard_server;
+  if (!was_stale) complain(why);
   if (exchange.upstream != nullptr) {
-    // A connection that was idle may have been closed at any time: that is no fault of the server.
-    if (!was_reused) exchange.upstream->server().failed(now().mono);
+    if (!was_stale) exchange.upstream->server().failed(now().mono);
     release_upstream(false);
   }
   const bool untouched = !was_reached || exchange.upload.bytes() == 0;
   const bool repeatable =
       !was_reached || (is_idempotent(head().method) && head().body.kind == Kind::none);
-  const bool may_try = was_reused || exchange.attempts <= exchange.group->options().retries;
   // Who took too long with an answer may be at work on it; who took too long to accept would take
   // as long again.
   const bool is_pointless = status == 504 && (was_reached || exchange.group->servers().size() == 1);
-  if (untouched && repeatable && !is_pointless && may_try && gateway_.may_retry()) {
-    // Nor is it an attempt: the same server may be asked again, on a connection of our own.
-    if (was_reused) {
+  const auto may_try = [&] {
+    return was_stale ||
+           (exchange.attempts <= exchange.group->options().retries && exchange.group->may_retry());
+  };
+  if (untouched && repeatable && !is_pointless && may_try()) {
+    // Nor is it an attempt: the same server may be asked again, on a connection of our own, which
+    // happens once, as that is a new one.
+    if (was_stale) {
       exchange.tried = nullptr;
       --exchange.attempts;
     }
     exchange.wants_fresh = true;
     ++exchange.retries;
+    ++gateway_.counts_.retries;
     return connect();
   }
   exchange.fault = why;
@@ -161,7 +180,7 @@ void Connection::begin_upload() {
   if (exchange.server_buffer == nullptr) exchange.server_buffer = gateway_.buffers_.take();
   exchange.from_server = {.buffer = {exchange.server_buffer.get(), BufferPool::kBytes}};
   exchange.response.expect_answer_to(head().method);
-  exchange.upload_failed = false;
+  exchange.upload_failed = exchange.heard_server = false;
   upload_seen_ = 0;
   const std::size_t head_bytes = exchange.request_head.size();
   exchange.upload.begin(
@@ -182,15 +201,14 @@ void Connection::begin_upload() {
 
 Connection::Step Connection::relay() {
   Exchange& exchange = *exchange_;
+  Step upload = Step::wait;
   if (!exchange.upload.is_done() && !exchange.upload_failed) {
-    const Step step = relay_request();
-    if (step != Step::wait) return step;
+    upload = relay_request();
+    if (upload != Step::wait && upload != Step::later) return upload;
   }
-  if (!exchange.head_received) {
-    if (exchange.upload.is_done() && client_left()) return client_gone();
-    return read_answer();
-  }
-  return relay_answer();
+  if (!exchange.head_received && exchange.upload.is_done() && client_left()) return client_gone();
+  const Step answer = exchange.head_received ? relay_answer() : read_answer();
+  return answer == Step::wait ? upload : answer;
 }
 
 // Waits also when it is done: the answer is next.
@@ -198,6 +216,7 @@ Connection::Step Connection::relay_request() {
   Exchange& exchange = *exchange_;
   switch (exchange.upload.pump()) {
     case BodyPump::Progress::waiting: break;
+    case BodyPump::Progress::paused: return Step::later;
     case BodyPump::Progress::done: arm(exchange.group->options().answer_within); break;
     case BodyPump::Progress::source_ended: return client_gone();
     case BodyPump::Progress::source_wrong: {
@@ -250,6 +269,7 @@ Connection::Step Connection::read_answer() {
                            true);
     }
     window.end += result.bytes;
+    exchange.heard_server = true;
   }
 }
 
@@ -272,7 +292,7 @@ Connection::Step Connection::pass_interim() {
   }
   exchange.response.reset();
   exchange.from_server.compact();  // the answer has all the room, whatever was said before it
-  return Step::again;
+  return Step::later;              // any number may come
 }
 
 Connection::Step Connection::begin_answer() {
@@ -283,9 +303,7 @@ Connection::Step Connection::begin_answer() {
   exchange.status = response.status;
   exchange.upstream_time = now().mono - exchange.asked_at;
   exchange.upstream->server().succeeded();
-  gateway_.worker_.responded(
-      exchange.op, {.status = response.status, .grpc_status = {}, .headers = response.headers},
-      now());
+  report_head();
 
   net::BodyFraming framing = response.body;
   const bool knows_chunks = head().minor_version >= 1;
@@ -300,9 +318,12 @@ Connection::Step Connection::begin_answer() {
   // Of two words on the same limit, the origin's stands unless ours is stricter.
   const frontend::RateHeaders& rates = options().answers->rate_headers();
   net::ResponseHead passed = response;
+  const bool has_date = note_own_lines(passed);
   const frontend::Asking asked = asking();
-  const frontend::RateHeaders::Context context{
-      .status = response.status, .now = asked.now, .client = {}, .is_cors = asked.is_cors};
+  const frontend::RateHeaders::Context context{.status = response.status,
+                                               .now = asked.now,
+                                               .client = asked.client,
+                                               .is_cors = asked.is_cors};
   const frontend::FamilySet families =
       rates.merge(exchange.op, response.headers, context, passed.restated);
   net::write_response(writer, passed, framing,
@@ -310,6 +331,7 @@ Connection::Step Connection::begin_answer() {
   rates.write(writer, exchange.op, context, families);
   writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
   writer.header("via", via(response));
+  if (!has_date) writer.header("date", gateway_.date());
   const Result<std::string_view> written = writer.finish();
   if (!written) {
     exchange.head_received = false;
@@ -331,12 +353,15 @@ Connection::Step Connection::begin_answer() {
 Connection::Step Connection::relay_answer() {
   Exchange& exchange = *exchange_;
   switch (exchange.download.pump()) {
+    case BodyPump::Progress::paused: arm(exchange.group->options().silent_for); return Step::later;
     case BodyPump::Progress::waiting:
-      arm(exchange.download.waits_for_source() ? exchange.group->options().silent_for
-                                               : options().written_within);
-      if (exchange.download.waits_for_source() && client_left_its_answer()) return client_gone();
-      return Step::wait;
-    case BodyPump::Progress::done: return end_exchange();
+      if (!exchange.download.waits_for_source()) {
+        wait_for_client();
+        return Step::wait;
+      }
+      arm(exchange.group->options().silent_for);
+      return client_left_its_answer() ? client_gone() : Step::wait;
+    case BodyPump::Progress::done: report_trailers(); return end_exchange();
     case BodyPump::Progress::source_ended:
     case BodyPump::Progress::source_wrong: return broke_off("the server broke off its answer");
     case BodyPump::Progress::sink_failed: return client_gone();

@@ -1,7 +1,11 @@
 #include "frontend/gateway/gateway.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <random>
+#include <string>
 #include <utility>
 
 namespace sluice::gateway {
@@ -10,6 +14,13 @@ namespace {
 std::uint64_t random_seed() {
   std::random_device device;
   return std::uint64_t{device()} << 32U | device();
+}
+
+// All workers have the same: a request that goes in circles may come back to any of them. Other
+// processes have other names, since one Sluice may stand behind another.
+const std::string& process_name() {
+  static const std::string kName = fmt::format("sluice-{:08x}", random_seed() & 0xffffffffU);
+  return kName;
 }
 
 }  // namespace
@@ -21,6 +32,9 @@ Gateway::Gateway(const Parts& parts, std::shared_ptr<const GatewayOptions> optio
       observer_(parts.observer),
       routing_(std::make_shared<Routing>(loop_, resolver_, std::move(options), nullptr)),
       lingering_(loop_),
+      name_(process_name()),
+      via_1_0_(fmt::format("1.0 {}", name_)),
+      via_1_1_(fmt::format("1.1 {}", name_)),
       next_id_(random_seed()),
       random_(random_seed()) {}
 
@@ -53,7 +67,7 @@ void Gateway::accept(net::Accepted accepted, const Entrance& entrance) {
 
 bool Gateway::count(const IpAddress& address) {
   const std::uint32_t most = routing_->options->connections_per_address;
-  std::uint32_t& of_address = by_address_[address];
+  std::uint32_t& of_address = by_address_[network_of(address)];
   if (most > 0 && of_address >= most) {
     ++counts_.turned_away;
     return false;
@@ -64,7 +78,7 @@ bool Gateway::count(const IpAddress& address) {
 
 void Gateway::destroy(Connection& connection) noexcept {
   if (connection.is_counted()) {
-    const auto found = by_address_.find(connection.peer().address);
+    const auto found = by_address_.find(network_of(connection.peer().address));
     if (found != by_address_.end() && --found->second == 0) by_address_.erase(found);
   }
   --connection_count_;
@@ -99,17 +113,18 @@ void Gateway::give_back(std::unique_ptr<Exchange> exchange) {
   buffers_.give_back(std::move(exchange->request_buffer));
   buffers_.give_back(std::move(exchange->answer_buffer));
   exchange->routing = nullptr;
-  retries_left_ = std::min(retries_left_ + 1, kRetriesKept * 5);
   const bool is_current = exchange->generation == generation_;
   if (is_current && exchanges_.size() < kExchangesKept) exchanges_.push_back(std::move(exchange));
 }
 
-// At most one request in five is asked twice, lest a server in trouble be asked to death.
-bool Gateway::may_retry() noexcept {
-  if (retries_left_ < 5) return false;
-  retries_left_ -= 5;
-  ++counts_.retries;
-  return true;
+std::string_view Gateway::date() noexcept {
+  const auto since_1970 = loop_.now().wall().time_since_epoch();
+  const std::int64_t second = std::chrono::floor<std::chrono::seconds>(since_1970).count();
+  if (second != date_second_) {
+    date_second_ = second;
+    (void)net::format_http_date(second, date_);
+  }
+  return {date_.data(), date_.size()};
 }
 
 }  // namespace sluice::gateway

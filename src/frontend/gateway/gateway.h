@@ -11,6 +11,7 @@
 #include "frontend/gateway/routing.h"
 #include "net/acceptor.h"
 #include "net/event_loop.h"
+#include "net/http/http_date.h"
 #include "net/intrusive_list.h"
 #include "net/lingering.h"
 #include "net/resolver.h"
@@ -18,10 +19,12 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -51,6 +54,13 @@ class Observer {
   virtual void ignored_forwarding() noexcept {}
   virtual void server_failed(const ServerFailure& /*failure*/, Now /*now*/) noexcept {}
 };
+
+// What counts as one client: whoever has an address of IPv6 has 2^64 of them, and rules count `per:
+// ip` by the same 64 bits.
+[[nodiscard]] inline IpAddress network_of(const IpAddress& address) noexcept {
+  constexpr unsigned kNetworkBits = 64;
+  return address.is_v4 ? address : address.masked(kNetworkBits);
+}
 
 struct GatewayCounts {
   std::uint64_t connections = 0;
@@ -100,9 +110,11 @@ class Gateway {
   [[nodiscard]] std::unique_ptr<Exchange> take_exchange();
   void give_back(std::unique_ptr<Exchange> exchange);
   void destroy(Connection& connection) noexcept;
-  // One connection more of this address; false if it has as many as it may.
+  // One connection more of this address, or of its network in IPv6; false if there are as many as
+  // there may be.
   [[nodiscard]] bool count(const IpAddress& address);
-  [[nodiscard]] bool may_retry() noexcept;
+  // For Date, made anew once a second.
+  [[nodiscard]] std::string_view date() noexcept;
 
   struct AddressHash {
     std::size_t operator()(const IpAddress& address) const noexcept {
@@ -111,7 +123,6 @@ class Gateway {
     }
   };
   static constexpr std::size_t kExchangesKept = 1024;
-  static constexpr std::uint32_t kRetriesKept = 20;
 
   net::EventLoop& loop_;
   net::Resolver& resolver_;
@@ -126,7 +137,11 @@ class Gateway {
   std::size_t connection_count_ = 0;
   boost::unordered_flat_map<IpAddress, std::uint32_t, AddressHash> by_address_;
   bool draining_ = false;
-  std::uint32_t retries_left_ = kRetriesKept * 5;  // in fifths: every request earns one
+  std::string_view name_;  // of this process among proxies
+  std::string via_1_0_;    // the same with the version of a message, as Via has it
+  std::string via_1_1_;
+  std::array<char, net::kHttpDateBytes> date_;
+  std::int64_t date_second_ = -1;  // of date_, since 1970
   std::uint64_t next_id_ = 0;
   std::size_t in_flight_ = 0;
   std::size_t held_ = 0;

@@ -147,6 +147,14 @@ bool UpstreamGroup::serves(const UpstreamOptions& options) const {
   return options.tls == nullptr && other == *options_;
 }
 
+void UpstreamGroup::passed_on() noexcept { earned_ = std::min(earned_ + 1, kEarnedMax); }
+
+bool UpstreamGroup::may_retry() noexcept {
+  if (earned_ < kRequestsPerRetry) return false;
+  earned_ -= kRequestsPerRetry;
+  return true;
+}
+
 UpstreamServer& UpstreamGroup::choose(std::uint64_t client, const UpstreamServer* except,
                                       MonoTime now) noexcept {
   UpstreamServer* chosen = options_->balance == Balance::hash ? by_hash(client, except, now)

@@ -134,6 +134,10 @@ class UpstreamGroup {
   // is the only one.
   [[nodiscard]] UpstreamServer& choose(std::uint64_t client, const UpstreamServer* except,
                                        MonoTime now) noexcept;
+  // At most one request in five is asked twice, lest servers in trouble be asked to death: each
+  // that is passed on earns a fifth of another try. What other groups are asked is no matter here.
+  void passed_on() noexcept;
+  [[nodiscard]] bool may_retry() noexcept;
   [[nodiscard]] const UpstreamOptions& options() const noexcept { return *options_; }
   [[nodiscard]] const std::vector<std::unique_ptr<UpstreamServer>>& servers() const noexcept {
     return servers_;
@@ -145,8 +149,12 @@ class UpstreamGroup {
   [[nodiscard]] UpstreamServer* by_hash(std::uint64_t client, const UpstreamServer* except,
                                         MonoTime now) noexcept;
 
+  static constexpr std::uint32_t kRequestsPerRetry = 5;
+  static constexpr std::uint32_t kEarnedMax = 20 * kRequestsPerRetry;
+
   std::shared_ptr<const UpstreamOptions> options_;  // outlives the servers
   std::vector<std::unique_ptr<UpstreamServer>> servers_;
+  std::uint32_t earned_ = kEarnedMax;
 };
 
 }  // namespace sluice::gateway

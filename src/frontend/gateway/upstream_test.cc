@@ -145,5 +145,22 @@ TEST_F(Choice, ByHashMovesOnlyTheClientsOfAServerThatIsGone) {
   }
 }
 
+// Servers in trouble are asked one time in five once more, and some times at first.
+TEST_F(Choice, HasRetriesThatRequestsHaveEarned) {
+  UpstreamGroup& asked = group(Balance::round_robin, {1});
+  const auto retries = [&] {
+    int count = 0;
+    while (asked.may_retry()) ++count;
+    return count;
+  };
+  EXPECT_EQ(retries(), 20);
+  for (int i = 0; i < 4; ++i) asked.passed_on();
+  EXPECT_EQ(retries(), 0);
+  asked.passed_on();
+  EXPECT_EQ(retries(), 1);
+  for (int i = 0; i < 10'000; ++i) asked.passed_on();
+  EXPECT_EQ(retries(), 20) << "no more than so many are kept";
+}
+
 }  // namespace
 }  // namespace sluice::gateway

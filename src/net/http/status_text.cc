@@ -54,6 +54,7 @@ std::string_view reason_phrase(std::uint16_t status) noexcept {
     case 504: return "Gateway Timeout";
     case 505: return "HTTP Version Not Supported";
     case 507: return "Insufficient Storage";
+    case 508: return "Loop Detected";
     case 511: return "Network Authentication Required";
     default: return {};
   }
