@@ -138,7 +138,8 @@ TEST(ParseRules, ReadsEveryKeyOfTheLanguage) {
   EXPECT_EQ(rule.group, "users");
   EXPECT_EQ(rule.on_change, OnChange::proportional);
   EXPECT_EQ(rule.no_room, NoRoom::refuse);
-  EXPECT_TRUE(rule.scale);
+  EXPECT_FALSE(rule.scale);
+  EXPECT_TRUE(rule_named(list, "windows").scale);
   EXPECT_EQ(rule.mode, Mode::lease);
   EXPECT_EQ(rule.tolerance_permille, 5U);
   EXPECT_EQ(rule.on_failure, OnFailure::open);

@@ -173,6 +173,15 @@ void check_count_denied(const Rule& rule, const Reader& reader, const ParseConte
                             "leave it out, or choose another algorithm");
 }
 
+// Units that a thread took ahead cannot be told from those of its next request.
+void check_scale(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  const Node* scale = reader.find("scale");
+  if (scale == nullptr || !rule.scale || !rule.count) return;
+  context.diagnostics.error(*scale,
+                            "with 'scale' nothing can be given back for requests that do not count",
+                            "leave out 'scale' or 'count'");
+}
+
 }  // namespace
 
 void check_rule(const Rule& rule, const Reader& reader, const ParseContext& context) {
@@ -182,6 +191,7 @@ void check_rule(const Rule& rule, const Reader& reader, const ParseContext& cont
   check_block(rule, reader, context);
   check_missing(rule, reader, context);
   check_count_denied(rule, reader, context);
+  check_scale(rule, reader, context);
 }
 
 namespace {

@@ -165,7 +165,8 @@ const Section& rule_section() {
             .fallback = "forgive"},
            {.name = "scale",
             .shape = flag(),
-            .meaning = "Lets threads share a hot counter in parts; may refuse a little early.",
+            .meaning = "Lets threads share a hot counter in parts; may refuse a little early. Not "
+                       "with `count`: what was taken in parts cannot be given back.",
             .fallback = "false"},
            {.name = "mode",
             .shape = word(words_of(kModeWords)),
