@@ -277,7 +277,8 @@ Configuration read_configuration(std::string_view text, std::string_view file,
       read_serve(document->root, checked,
                  {.folder = std::filesystem::path{file}.parent_path().string(),
                   .trusted_proxies = configuration.clients.address.trusted_proxies,
-                  .ignore_case = configuration.rules.ignore_case},
+                  .ignore_case = configuration.rules.ignore_case,
+                  .ignore_parameters = configuration.rules.ignore_parameters},
                  diagnostics);
   if (const Node* from = top.find("rules_from")) configuration.envoy = reader.envoy(*from);
   warn_of_modes(configuration.rules, diagnostics);

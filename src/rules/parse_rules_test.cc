@@ -369,6 +369,26 @@ TEST(ParseRules, ReadsWhereCaseIsIgnored) {
   EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
 }
 
+TEST(ParseRules, ReadsWhereParametersAreIgnored) {
+  config::Diagnostics diagnostics;
+  const RuleList none = parse_rules_text("rules: []\n", "r", diagnostics);
+  EXPECT_FALSE(none.ignore_parameters.holds_anywhere());
+  const RuleList all = parse_rules_text("ignore_parameters: true\nrules: []\n", "r", diagnostics);
+  EXPECT_TRUE(all.ignore_parameters.everywhere);
+  const RuleList some =
+      parse_rules_text("ignore_parameters: ['*.Example.com']\nrules: []\n", "r", diagnostics);
+  EXPECT_TRUE(some.ignore_parameters.holds_for("intranet.example.com"));
+  EXPECT_FALSE(some.ignore_case.holds_anywhere());
+  EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+
+  // A path with a parameter is fine for hosts that heed it.
+  (void)parse_rules_text(
+      "ignore_parameters: [a.example.com]\n"
+      "rules: [{name: r, match: {host: b.example.com, path: /x;y}, limit: 1/1s}]\n",
+      "r", diagnostics);
+  EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+}
+
 // A path with capitals would match on some hosts and never on others.
 TEST(ParseRules, RefusesCapitalsWhereSomeHostsIgnoreThem) {
   config::Diagnostics diagnostics;

@@ -248,9 +248,8 @@ Story story_of(const app::OfflineEngine& engine, const identity::Identifier& ide
   std::array<char, identity::kPathScratchBytes> path;
   std::array<char, identity::kHostScratchBytes> host;
   story.host = identity::normalise_host(view.host, host).value_or("");
-  const bool ignores_case = engine.snapshot().rules().ignore_case().holds_for(story.host);
-  const identity::Target target =
-      identity::normalise_target(view.target, {.ignore_case = ignores_case}, path);
+  const identity::Target target = identity::normalise_target(
+      view.target, engine.snapshot().rules().path_options(story.host), path);
   story.path = target.ok() ? std::string{target.route()}
                            : fmt::format("cannot be told: {}", to_string(target.fault));
   story.query = target.query;
