@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <sys/stat.h>
 
 namespace sluice::app {
 namespace {
@@ -181,6 +182,38 @@ TEST(Configuration, SaysThatAKeyedHashNeedsASecret) {
                          folder.file("sluice.yaml"), diagnostics);
   EXPECT_EQ(load_clients(configuration.clients, diagnostics), nullptr);
   EXPECT_THAT(diagnostics.text(), HasSubstr("hashed under a secret, but there is none"));
+}
+
+// Whoever can write into one of these decides who is believed, and so which limits hold.
+TEST(Configuration, BelievesNoFileThatEverybodyMayChange) {
+  const testing::TempFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text, mode_t mode) {
+    std::ofstream{folder.file(name)} << text;
+    ASSERT_EQ(::chmod(folder.file(name).c_str(), mode), 0);
+  };
+  const std::string keys = "keys: [{name: a, hash: '" + identity::hash_api_key("k") + "'}]\n";
+  const std::string secret(32, 's');
+  const std::string clients =
+      "clients: {api_keys: {file: keys.yaml}, tokens: {secret_file: jwt}}\n";
+  const auto load = [&] {
+    config::Diagnostics diagnostics;
+    const Configuration configuration = read_configuration(
+        std::string{kRules} + clients, folder.file("sluice.yaml"), diagnostics);
+    const bool loaded = load_clients(configuration.clients, diagnostics) != nullptr;
+    EXPECT_EQ(loaded, diagnostics.ok());
+    return diagnostics.text();
+  };
+  write("keys.yaml", keys, 0644);
+  write("jwt", secret, 0640);
+  EXPECT_EQ(load(), "");
+  write("keys.yaml", keys, 0666);
+  EXPECT_THAT(load(), HasSubstr("chmod o-w " + folder.file("keys.yaml")));
+  write("keys.yaml", keys, 0644);
+  write("jwt", secret, 0642);
+  EXPECT_THAT(load(), HasSubstr("chmod o-w " + folder.file("jwt")));
+  write("jwt", secret, 0644);
+  EXPECT_THAT(load(), HasSubstr("warning: the secret in " + folder.file("jwt") +
+                                " can be read by every user of this machine"));
 }
 
 // ---- operators --------------------------------------------------------------------------------
