@@ -127,6 +127,33 @@ upstreams: {app: {servers: [':3000']}}
   EXPECT_THAT(mistakes(file + "ignore_case: [api.example.com]\n" +
                        "routes: [{path: /V1/**, upstream: app}]\n"),
               HasSubstr("the path /V1/** has capitals, and some hosts ignore case"));
+  EXPECT_THAT(mistakes(file + "ignore_parameters: true\n" +
+                       "routes: [{path: /v1;a/**, upstream: app}]\n"),
+              HasSubstr("the path /v1;a/** has a parameter, and hosts ignore those"));
+}
+
+// 0s was at once for one of them, never for another.
+TEST(Configuration, WantsTimesInWhichSomethingCanHappen) {
+  const std::string file = std::string{kRules} + "listen: {gateway: ':8080'}\n";
+  for (const char* key : {"connect", "answer", "silent", "idle_for"}) {
+    const std::string app = fmt::format("{{servers: [':1'], {}: 0s}}", key);
+    EXPECT_THAT(mistakes(file + "upstreams: {app: " + app + "}\n"),
+                HasSubstr(fmt::format("{}: 0s leaves no time at all; write at least 1ms", key)));
+  }
+  for (const char* key : {"head_within", "idle_for", "body_every", "written_within"}) {
+    EXPECT_THAT(mistakes(file + fmt::format("gateway: {{{}: 999us}}\n", key)),
+                HasSubstr(fmt::format("{}: 999us leaves no time at all", key)));
+  }
+  const Configuration off = read(file +
+                                 "upstreams: {app: {servers: [':1'], total: 0s, left_alone: 0s}}\n"
+                                 "routes: [{upstream: app}]\ndrain: {delay: 0s, within: 0s}\n");
+  EXPECT_EQ(off.serve.gateway.upstreams.at(0).total, 0s) << "where it is said what it means";
+}
+
+TEST(Configuration, WantsOneHostForAnUpstream) {
+  EXPECT_THAT(mistakes(std::string{kRules} +
+                       "upstreams: {app: {servers: [':1'], host: '*.example.com'}}\n"),
+              HasSubstr("host: '*.example.com' is many hosts, and one is needed"));
 }
 
 TEST(Configuration, WantsRoomForATable) {
