@@ -21,7 +21,7 @@ Gateway::Gateway(const Parts& parts, std::shared_ptr<const GatewayOptions> optio
       observer_(parts.observer),
       routing_(std::make_shared<Routing>(loop_, resolver_, std::move(options))),
       lingering_(loop_),
-      next_id_(random_seed()),
+      ids_({random_seed(), random_seed()}),
       random_(random_seed()) {}
 
 Gateway::~Gateway() {

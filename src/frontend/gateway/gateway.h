@@ -8,6 +8,7 @@
 #include "frontend/access_record.h"
 #include "frontend/gateway/buffer_pool.h"
 #include "frontend/gateway/connection.h"
+#include "frontend/gateway/request_ids.h"
 #include "frontend/gateway/routing.h"
 #include "net/acceptor.h"
 #include "net/event_loop.h"
@@ -127,7 +128,7 @@ class Gateway {
   boost::unordered_flat_map<IpAddress, std::uint32_t, AddressHash> by_address_;
   bool draining_ = false;
   std::uint32_t retries_left_ = kRetriesKept * 5;  // in fifths: every request earns one
-  std::uint64_t next_id_ = 0;
+  RequestIds ids_;
   std::size_t in_flight_ = 0;
   std::size_t held_ = 0;
   Random random_;                 // of trace ids
