@@ -125,7 +125,8 @@ class Admission {
   void abandon();
   // Still in flight: leases of concurrency limits live on. Call it at half of their ttl.
   void renew();
-  // What it cost in the end, where that is known only then.
+  // What it cost in the end, where that is known only then. A rule with `scale` takes the larger of
+  // the two: what it charged stays.
   void correct_cost(core::Cost actual);
   // The response is there.
   void report(const Response& response);

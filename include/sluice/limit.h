@@ -65,6 +65,9 @@ struct Limit {
   std::optional<Nanos> queue;          // leaky_bucket: longest time a request may be held
   std::optional<Nanos> ttl;            // concurrency: life of a lease that nobody renews
   bool count_denied = false;           // refused requests consume, too
+  // In place of another, for somebody or for a while, as overrides do: it comes and goes without an
+  // edit, so what was used stays used, whatever `on_change` says.
+  bool stands_in = false;
 };
 
 [[nodiscard]] std::string_view to_string(Algorithm algorithm) noexcept;

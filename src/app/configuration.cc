@@ -188,7 +188,7 @@ Parsed<std::shared_ptr<const identity::ApiKeys>> load_api_keys(const ApiKeysConf
     if (!read) return tl::unexpected(std::move(read.error()));
     secret = *std::move(read);
   }
-  const Parsed<std::string> text = sluice::read_file(config.file, kKeyFileBytesMax);
+  const Parsed<std::string> text = read_trusted_file(config.file, kKeyFileBytesMax);
   if (!text) return tl::unexpected(text.error());
   auto keys = identity::ApiKeys::create(read_api_keys(*text, config.file, diagnostics), secret);
   if (!keys) return mistake(config.file + ": " + keys.error().message, keys.error().remedy);
@@ -203,7 +203,7 @@ Parsed<std::shared_ptr<const identity::TokenVerifier>> load_tokens(const TokensC
     for (identity::VerificationKey& key : *read) keys.push_back(std::move(key));
   }
   for (const std::string& path : config.public_keys) {
-    Parsed<std::string> pem = sluice::read_file(path, kSecretBytesMax);
+    Parsed<std::string> pem = read_trusted_file(path, kSecretBytesMax);
     if (!pem) return tl::unexpected(std::move(pem.error()));
     auto key = identity::VerificationKey::from_pem(*pem);
     if (!key) return mistake("'" + path + "': " + key.error().message, key.error().remedy);
@@ -247,11 +247,16 @@ void warn_of_modes(const rules::RuleList& list, Diagnostics& diagnostics) {
 }  // namespace
 
 Parsed<std::string> read_secret(const std::string& path) {
-  Parsed<std::string> secret = sluice::read_file(path, kSecretBytesMax);
+  Parsed<std::string> secret = read_trusted_file(path, kSecretBytesMax);
   if (!secret) return secret;
   while (secret->ends_with('\n') || secret->ends_with('\r')) secret->pop_back();
   if (secret->empty()) return mistake("the secret in '" + path + "' is empty", "write it there");
   return secret;
+}
+
+void warn_of_exposure(const std::string& secret_file, Diagnostics& diagnostics) {
+  if (secret_file.empty()) return;
+  if (auto exposed = warn_if_world_readable(secret_file)) diagnostics.warning(*std::move(exposed));
 }
 
 Configuration read_configuration(std::string_view text, std::string_view file,
@@ -277,7 +282,8 @@ Configuration read_configuration(std::string_view text, std::string_view file,
       read_serve(document->root, checked,
                  {.folder = std::filesystem::path{file}.parent_path().string(),
                   .trusted_proxies = configuration.clients.address.trusted_proxies,
-                  .ignore_case = configuration.rules.ignore_case},
+                  .ignore_case = configuration.rules.ignore_case,
+                  .ignore_parameters = configuration.rules.ignore_parameters},
                  diagnostics);
   if (const Node* from = top.find("rules_from")) configuration.envoy = reader.envoy(*from);
   warn_of_modes(configuration.rules, diagnostics);
@@ -294,6 +300,8 @@ std::shared_ptr<const identity::Identifier> load_clients(const ClientsConfig& cl
   };
   identity::IdentifierConfig config;
   config.address = clients.address;
+  if (clients.api_keys) warn_of_exposure(clients.api_keys->secret_file, diagnostics);
+  if (clients.tokens) warn_of_exposure(clients.tokens->secret_file, diagnostics);
   if (clients.api_keys) {
     config.api_keys = taken(load_api_keys(*clients.api_keys, diagnostics));
     config.api_key_sources = clients.api_keys->sources;

@@ -92,6 +92,8 @@ struct Configuration {
 
 // A secret of its own file, without the line break that such a file often ends with.
 [[nodiscard]] Parsed<std::string> read_secret(const std::string& path);
+// Warns where other users of this machine may read it. An empty path is none.
+void warn_of_exposure(const std::string& secret_file, config::Diagnostics& diagnostics);
 
 // The grammar, for editors and for the reference.
 [[nodiscard]] config::Shape configuration_shape();

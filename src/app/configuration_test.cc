@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <sys/stat.h>
 
 namespace sluice::app {
 namespace {
@@ -126,6 +127,33 @@ upstreams: {app: {servers: [':3000']}}
   EXPECT_THAT(mistakes(file + "ignore_case: [api.example.com]\n" +
                        "routes: [{path: /V1/**, upstream: app}]\n"),
               HasSubstr("the path /V1/** has capitals, and some hosts ignore case"));
+  EXPECT_THAT(mistakes(file + "ignore_parameters: true\n" +
+                       "routes: [{path: /v1;a/**, upstream: app}]\n"),
+              HasSubstr("the path /v1;a/** has a parameter, and hosts ignore those"));
+}
+
+// 0s was at once for one of them, never for another.
+TEST(Configuration, WantsTimesInWhichSomethingCanHappen) {
+  const std::string file = std::string{kRules} + "listen: {gateway: ':8080'}\n";
+  for (const char* key : {"connect", "answer", "silent", "idle_for"}) {
+    const std::string app = fmt::format("{{servers: [':1'], {}: 0s}}", key);
+    EXPECT_THAT(mistakes(file + "upstreams: {app: " + app + "}\n"),
+                HasSubstr(fmt::format("{}: 0s leaves no time at all; write at least 1ms", key)));
+  }
+  for (const char* key : {"head_within", "idle_for", "body_every", "written_within"}) {
+    EXPECT_THAT(mistakes(file + fmt::format("gateway: {{{}: 999us}}\n", key)),
+                HasSubstr(fmt::format("{}: 999us leaves no time at all", key)));
+  }
+  const Configuration off = read(file +
+                                 "upstreams: {app: {servers: [':1'], total: 0s, left_alone: 0s}}\n"
+                                 "routes: [{upstream: app}]\ndrain: {delay: 0s, within: 0s}\n");
+  EXPECT_EQ(off.serve.gateway.upstreams.at(0).total, 0s) << "where it is said what it means";
+}
+
+TEST(Configuration, WantsOneHostForAnUpstream) {
+  EXPECT_THAT(mistakes(std::string{kRules} +
+                       "upstreams: {app: {servers: [':1'], host: '*.example.com'}}\n"),
+              HasSubstr("host: '*.example.com' is many hosts, and one is needed"));
 }
 
 TEST(Configuration, WantsRoomForATable) {
@@ -181,6 +209,38 @@ TEST(Configuration, SaysThatAKeyedHashNeedsASecret) {
                          folder.file("sluice.yaml"), diagnostics);
   EXPECT_EQ(load_clients(configuration.clients, diagnostics), nullptr);
   EXPECT_THAT(diagnostics.text(), HasSubstr("hashed under a secret, but there is none"));
+}
+
+// Whoever can write into one of these decides who is believed, and so which limits hold.
+TEST(Configuration, BelievesNoFileThatEverybodyMayChange) {
+  const testing::TempFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text, mode_t mode) {
+    std::ofstream{folder.file(name)} << text;
+    ASSERT_EQ(::chmod(folder.file(name).c_str(), mode), 0);
+  };
+  const std::string keys = "keys: [{name: a, hash: '" + identity::hash_api_key("k") + "'}]\n";
+  const std::string secret(32, 's');
+  const std::string clients =
+      "clients: {api_keys: {file: keys.yaml}, tokens: {secret_file: jwt}}\n";
+  const auto load = [&] {
+    config::Diagnostics diagnostics;
+    const Configuration configuration = read_configuration(
+        std::string{kRules} + clients, folder.file("sluice.yaml"), diagnostics);
+    const bool loaded = load_clients(configuration.clients, diagnostics) != nullptr;
+    EXPECT_EQ(loaded, diagnostics.ok());
+    return diagnostics.text();
+  };
+  write("keys.yaml", keys, 0644);
+  write("jwt", secret, 0640);
+  EXPECT_EQ(load(), "");
+  write("keys.yaml", keys, 0666);
+  EXPECT_THAT(load(), HasSubstr("chmod o-w " + folder.file("keys.yaml")));
+  write("keys.yaml", keys, 0644);
+  write("jwt", secret, 0642);
+  EXPECT_THAT(load(), HasSubstr("chmod o-w " + folder.file("jwt")));
+  write("jwt", secret, 0644);
+  EXPECT_THAT(load(), HasSubstr("warning: the secret in " + folder.file("jwt") +
+                                " can be read by every user of this machine"));
 }
 
 // ---- operators --------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ Parsed<std::unique_ptr<Engine>> Engine::from_text(std::string_view text, std::st
 
 Parsed<std::unique_ptr<Engine>> Engine::from_file(const std::string& file,
                                                   const EngineOptions& options) {
-  const Parsed<std::string> text = read_file(file, config::DocumentOptions{}.bytes_max);
+  const Parsed<std::string> text = read_trusted_file(file, config::DocumentOptions{}.bytes_max);
   if (!text) return tl::unexpected(text.error());
   return from_text(*text, file, options);
 }
@@ -67,7 +67,7 @@ Parsed<void> Engine::load_text(std::string_view text, std::string_view name) {
 }
 
 Parsed<void> Engine::load_file(const std::string& file) {
-  const Parsed<std::string> text = read_file(file, config::DocumentOptions{}.bytes_max);
+  const Parsed<std::string> text = read_trusted_file(file, config::DocumentOptions{}.bytes_max);
   if (!text) return tl::unexpected(text.error());
   return load_text(*text, file);
 }

@@ -4,10 +4,16 @@
 #include "rules/rule_set.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 namespace sluice::app {
 namespace {
+
+template <class Entry>
+void erase_ended(std::vector<Entry>& list, WallTime now) {
+  std::erase_if(list, [now](const Entry& one) { return !one.holds(now); });
+}
 
 // Those of the file, except where one was added for the same subject; then those that were added.
 template <class Entry>
@@ -18,7 +24,7 @@ std::vector<Entry> merged_list(const std::vector<Entry>& of_file, const std::vec
     std::erase_if(all, [&](const Entry& one) { return one.subject == entry.subject; });
   }
   all.insert(all.end(), added.begin(), added.end());
-  std::erase_if(all, [now](const Entry& one) { return !one.holds(now); });
+  erase_ended(all, now);
   return all;
 }
 
@@ -61,25 +67,39 @@ bool EngineRoom::replace(const Configuration& configuration, config::Diagnostics
   if (content.identifier == nullptr || !has_trees) return false;
   auto rules = std::make_shared<const rules::RuleSet>(configuration.rules);
 
-  const std::lock_guard guard{mutex_};
-  const ExceptionsConfig before = std::exchange(of_file_, configuration.exceptions);
-  auto snapshot =
-      engine::Snapshot::make(std::move(rules), merged(added_).overrides, *limits_, clock_.now());
-  if (!snapshot) {
-    of_file_ = before;
-    diagnostics.error(std::move(snapshot.error()));
+  const std::lock_guard editing{editing_};
+  ExceptionsConfig before = std::exchange(of_file_, configuration.exceptions);
+  ExceptionsConfig all = merged(added_);
+  Parsed<void> used = use_with_overrides(content, std::move(rules), std::move(all.overrides));
+  if (!used) {
+    of_file_ = std::move(before);
+    diagnostics.error(std::move(used.error()));
     return false;
   }
-  content.snapshot = *std::move(snapshot);
   if (registry_ != nullptr) {
     content.counters = std::make_shared<const frontend::DecisionCounters>(
         *registry_, content.snapshot->shared_rules());
   }
-  ExceptionsConfig all = merged(added_);
   content.lists = std::make_shared<const engine::Lists>(std::move(all.allow), std::move(all.deny));
-  content_ = std::move(content);
-  version_.fetch_add(1, std::memory_order_release);
+  publish(std::move(content));
   return true;
+}
+
+Parsed<void> EngineRoom::use_with_overrides(Content& content,
+                                            std::shared_ptr<const rules::RuleSet> rules,
+                                            std::vector<engine::Override> overrides) {
+  auto snapshot =
+      engine::Snapshot::make(std::move(rules), std::move(overrides), *limits_, clock_.now());
+  if (!snapshot) return tl::unexpected(std::move(snapshot.error()));
+  content.snapshot = *std::move(snapshot);
+  return {};
+}
+
+// What held before goes when nobody waits for the mutex any more.
+void EngineRoom::publish(Content content) noexcept {
+  const std::lock_guard guard{mutex_};
+  std::swap(content_, content);
+  version_.fetch_add(1, std::memory_order_release);
 }
 
 // Null when the trees cannot be used.
@@ -107,41 +127,51 @@ ExceptionsConfig EngineRoom::merged(const ExceptionsConfig& added) const {
 }
 
 ExceptionsConfig EngineRoom::exceptions() const {
-  const std::lock_guard guard{mutex_};
+  const std::lock_guard editing{editing_};
   return merged(added_);
 }
 
-// What holds with these additions; under the mutex. Rules stay as they are.
-Parsed<void> EngineRoom::publish(Content content, ExceptionsConfig added) {
+// What holds with these additions, of which one list was edited. Rules stay as they are, and so
+// does the snapshot, unless an override changes what some of them amount to. Those that have ended
+// are forgotten: whoever lists and lists again must not make this longer and longer.
+template <class Entry>
+Parsed<void> EngineRoom::take_over(ExceptionsConfig added) {
+  const WallTime now = clock_.now().wall();
+  erase_ended(added.allow, now);
+  erase_ended(added.deny, now);
+  erase_ended(added.overrides, now);
+  Content content = this->content();
   ExceptionsConfig all = merged(added);
-  auto snapshot = engine::Snapshot::make(content.snapshot->shared_rules(), std::move(all.overrides),
-                                         *limits_, clock_.now());
-  if (!snapshot) return tl::unexpected(std::move(snapshot.error()));
-  content.snapshot = *std::move(snapshot);
-  content.lists = std::make_shared<const engine::Lists>(std::move(all.allow), std::move(all.deny));
-  content_ = std::move(content);
+  if constexpr (std::is_same_v<Entry, engine::Override>) {
+    Parsed<void> used = use_with_overrides(content, content.snapshot->shared_rules(),
+                                           std::move(all.overrides));
+    if (!used) return used;
+  } else {
+    content.lists =
+        std::make_shared<const engine::Lists>(std::move(all.allow), std::move(all.deny));
+  }
   added_ = std::move(added);
-  version_.fetch_add(1, std::memory_order_release);
+  publish(std::move(content));
   return {};
 }
 
 template <class Entry>
 Parsed<void> EngineRoom::add(std::vector<Entry> ExceptionsConfig::* list, Entry entry) {
-  const std::lock_guard guard{mutex_};
+  const std::lock_guard editing{editing_};
   ExceptionsConfig added = added_;
   std::erase_if(added.*list, [&](const Entry& one) { return one.subject == entry.subject; });
   (added.*list).push_back(std::move(entry));
-  return publish(content_, std::move(added));
+  return take_over<Entry>(std::move(added));
 }
 
 template <class Entry>
 bool EngineRoom::remove(std::vector<Entry> ExceptionsConfig::* list,
                         const engine::Subject& subject) {
-  const std::lock_guard guard{mutex_};
+  const std::lock_guard editing{editing_};
   ExceptionsConfig added = added_;
   const auto removed =
       std::erase_if(added.*list, [&](const Entry& one) { return one.subject == subject; });
-  return removed > 0 && publish(content_, std::move(added)).has_value();
+  return removed > 0 && take_over<Entry>(std::move(added)).has_value();
 }
 
 Parsed<void> EngineRoom::allow(engine::ListEntry entry) {

@@ -96,11 +96,16 @@ class EngineRoom {
   [[nodiscard]] std::shared_ptr<const engine::EnvoySnapshot> envoy_snapshot(
       const EnvoyConfig& envoy, config::Diagnostics& diagnostics);
   [[nodiscard]] ExceptionsConfig merged(const ExceptionsConfig& added) const;
-  [[nodiscard]] Parsed<void> publish(Content content, ExceptionsConfig added);
+  [[nodiscard]] Parsed<void> use_with_overrides(Content& content,
+                                                std::shared_ptr<const rules::RuleSet> rules,
+                                                std::vector<engine::Override> overrides);
+  void publish(Content content) noexcept;
   template <class Entry>
   [[nodiscard]] Parsed<void> add(std::vector<Entry> ExceptionsConfig::* list, Entry entry);
   template <class Entry>
   bool remove(std::vector<Entry> ExceptionsConfig::* list, const engine::Subject& subject);
+  template <class Entry>
+  [[nodiscard]] Parsed<void> take_over(ExceptionsConfig added);
 
   const Clock& clock_;
   metrics::Registry* const registry_;
@@ -109,10 +114,14 @@ class EngineRoom {
   std::unique_ptr<engine::BlockBook> book_;
   std::atomic<std::uint64_t> version_{0};
 
-  mutable std::mutex mutex_;  // guards what follows
-  Content content_;
+  // One edit at a time. What holds is made under it, which may take its time: workers do not wait
+  // for it.
+  mutable std::mutex editing_;  // guards what follows; taken before the other
   ExceptionsConfig of_file_;
-  ExceptionsConfig added_;
+  ExceptionsConfig added_;  // those that had not ended at the last edit
+
+  mutable std::mutex mutex_;  // guards what follows, for as long as it takes to copy some pointers
+  Content content_;
 };
 
 class RoomWorker {

@@ -129,6 +129,40 @@ TEST_F(RoomTest, ForgetsWhatHasEnded) {
   EXPECT_EQ(room->exceptions().allow.size(), 0U);
 }
 
+// For good, so that those who list and list again do not make each edit longer: it would come back
+// when the clock does.
+TEST_F(RoomTest, KeepsNothingThatHadEndedAtAnEdit) {
+  const auto room = open(kRules);
+  const Now start = clock_.now_;
+  for (int i = 0; i < 100; ++i) {
+    const std::string who = "ip=203.0.113." + std::to_string(i);
+    ASSERT_TRUE(room->deny({.subject = subject(who), .until = clock_.now().wall() + 1h}));
+    ASSERT_TRUE(room->multiply(
+        {.subject = subject(who), .permille = 2000, .until = clock_.now().wall() + 1h}));
+    clock_.now_.mono += 1h;
+  }
+  ASSERT_TRUE(room->deny({.subject = subject("ip=192.0.2.1"), .until = {}}));
+  clock_.now_ = start;
+  EXPECT_EQ(room->exceptions().deny.size(), 1U);
+  EXPECT_EQ(room->exceptions().overrides.size(), 0U);
+}
+
+// Lists are no part of the rules: an edit of them leaves the work of compiling alone, and workers
+// keep their place in the rules.
+TEST_F(RoomTest, CompilesNothingForAnEditOfLists) {
+  const auto room = open(kRules);
+  const auto snapshot = room->content().snapshot;
+  const auto lists = room->content().lists;
+  ASSERT_TRUE(room->deny({.subject = subject("ip=192.0.2.1"), .until = {}}));
+  ASSERT_TRUE(room->allow({.subject = subject("ip=192.0.2.2"), .until = {}}));
+  ASSERT_TRUE(room->remove_denied(subject("ip=192.0.2.1")));
+  EXPECT_EQ(room->content().snapshot, snapshot);
+  EXPECT_NE(room->content().lists, lists);
+  ASSERT_TRUE(room->multiply({.subject = subject("ip=192.0.2.1"), .permille = 2000}));
+  EXPECT_NE(room->content().snapshot, snapshot);
+  EXPECT_EQ(room->content().lists->allow().size(), 1U) << "lists stay as they were";
+}
+
 TEST_F(RoomTest, RefusesAnOverrideThatNoLimitCanHave) {
   const auto room = open("rules: [{name: all, per: [ip], limit: 500000000/1s}]\n");
   const std::uint64_t version = room->version();

@@ -52,6 +52,12 @@ class ServeReader {
           path, fmt::format("the path {} has capitals, and some hosts ignore case", path.text),
           "write it in lower case, or name hosts that all do, or all do not");
     }
+    if (path.text.find(';') != std::string_view::npos &&
+        context_.ignore_parameters.holds_for_some(hosts)) {
+      diagnostics_.error(
+          path, fmt::format("the path {} has a parameter, and hosts ignore those", path.text),
+          "leave out what stands behind the semicolon, or name hosts that heed it");
+    }
     return rules::PathTemplate::parse(path.text, context_.ignore_case.holds_for_all(hosts)).value();
   }
 

@@ -65,7 +65,8 @@ struct ServeConfig {
 struct ServeContext {
   std::string folder;  // paths are relative to it
   std::span<const IpRange> trusted_proxies;
-  const rules::IgnoreCase& ignore_case;
+  const rules::IgnoringHosts& ignore_case;
+  const rules::IgnoringHosts& ignore_parameters;
 };
 
 // Of a document that was checked against configuration_shape(); everything else that is wrong is

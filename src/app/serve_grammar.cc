@@ -2,11 +2,34 @@
 
 #include "app/configuration_grammar.h"
 #include "app/serve_configuration.h"
+#include "base/duration.h"
+#include "base/text.h"
 #include "net/endpoint.h"
 #include "net/http/message.h"
 #include "rules/formats.h"
 
+#include <optional>
+#include <string>
+
 namespace sluice::app {
+namespace {
+
+// What nothing means differs from one time to the next: at once, or never. Where it is useful, the
+// key says so and takes any duration.
+std::optional<Diagnostic> check_time(std::string_view text) {
+  const Parsed<Nanos> time = parse_duration(text);
+  if (!time) return time.error();
+  if (*time >= std::chrono::milliseconds{1}) return std::nullopt;
+  return Diagnostic{std::string{text} + " leaves no time at all", "write at least 1ms, as in 10s"};
+}
+
+std::optional<Diagnostic> check_one_host(std::string_view text) {
+  if (!text.starts_with('*')) return rules::kHostFormat.check(text);
+  return Diagnostic{quoted(text) + " is many hosts, and one is needed",
+                    "write the name itself, as in api.example.com"};
+}
+
+}  // namespace
 
 using config::flag;
 using config::Format;
@@ -19,6 +42,8 @@ using config::text;
 using config::word;
 
 const Format kEndpointFormat{"ENDPOINT", "^(unix:.+|.*:[0-9]+)$", mistake_of<net::Endpoint::parse>};
+const Format kTimeFormat{"DURATION", "^([0-9]+(ns|us|ms|s|m|h|d|w))+$", check_time};
+const Format kOneHostFormat{"HOST", "^[^/*]+$", check_one_host};
 
 const Section& listener_section() {
   static const Section kSection{
@@ -179,11 +204,11 @@ const Section& gateway_section() {
                       "default any.",
            .examples = {"10MiB"}},
           {.name = "head_within",
-           .shape = text(rules::kDurationFormat),
+           .shape = text(kTimeFormat),
            .meaning = "The longest time for a request's head, from its first byte on.",
            .fallback = "10s"},
           {.name = "idle_for",
-           .shape = text(rules::kDurationFormat),
+           .shape = text(kTimeFormat),
            .meaning = "How long a connection may wait for its next request.",
            .fallback = "60s"},
           {.name = "request_line_max",
@@ -201,14 +226,15 @@ const Section& gateway_section() {
            .fallback = "100"},
           {.name = "body_rate",
            .shape = number(0, 1'000'000'000),
-           .meaning = "Bytes per second that a body has to bring at least, or 408.",
+           .meaning =
+               "Bytes per second that a body has to bring at least, or 408. 0: however slow.",
            .fallback = "200"},
           {.name = "body_every",
-           .shape = text(rules::kDurationFormat),
+           .shape = text(kTimeFormat),
            .meaning = "How often that is looked at.",
            .fallback = "10s"},
           {.name = "written_within",
-           .shape = text(rules::kDurationFormat),
+           .shape = text(kTimeFormat),
            .meaning = "How long a client may take nothing of its answer.",
            .fallback = "30s"},
           {.name = "requests_per_connection",
@@ -296,7 +322,7 @@ const Section& drain_section() {
                 .examples = {"10s"}},
                {.name = "within",
                 .shape = text(rules::kDurationFormat),
-                .meaning = "How long requests under way may take after that.",
+                .meaning = "How long requests under way may take after that; 0s cuts them off.",
                 .fallback = "30s"}}};
   return kSection;
 }

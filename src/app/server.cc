@@ -261,7 +261,8 @@ void Server::reopen_log() {
 // Between the reading of the file and the watch over it.
 void Server::reload_if_changed() {
   const std::string before = std::exchange(options_.text, {});
-  const Parsed<std::string> text = read_file(options_.file, config::DocumentOptions{}.bytes_max);
+  const Parsed<std::string> text =
+      read_trusted_file(options_.file, config::DocumentOptions{}.bytes_max);
   if (!text || *text != before) reload();
 }
 
@@ -277,7 +278,7 @@ void Server::reload() {
 
 // False, with what is wrong reported: everything stays as it was.
 bool Server::take_over(config::Diagnostics& diagnostics) {
-  Parsed<std::string> text = read_file(options_.file, config::DocumentOptions{}.bytes_max);
+  Parsed<std::string> text = read_trusted_file(options_.file, config::DocumentOptions{}.bytes_max);
   if (!text) {
     diagnostics.error(std::move(text.error()));
     return false;

@@ -12,7 +12,7 @@ admin::UpstreamStatus status_of(const gateway::UpstreamGroup& group, MonoTime no
                               .left_alone_by = server->is_left_alone(now) ? 1U : 0U,
                               .in_use = server->in_use(),
                               .idle = server->idle(),
-                              .failures = server->counts().failures});
+                              .failures = server->failures()});
   }
   return status;
 }

@@ -39,7 +39,8 @@ Parsed<void> write_file(const std::string& path, std::string_view content) {
 }
 
 Parsed<void> create_file(const std::string& path, std::string_view content, bool for_owner_only) {
-  const mode_t mode = for_owner_only ? 0600 : 0666;  // the user's mask takes from it
+  // The user's mask takes from it. What everybody may change is not believed later.
+  const mode_t mode = for_owner_only ? 0600 : 0664;
   const FileDescriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)};
   if (!file) return mistake(fmt::format("cannot create {}: {}", path, std::strerror(errno)));
   while (!content.empty()) {

@@ -98,6 +98,14 @@ void Diagnostics::error(Diagnostic diagnostic) {
   add(std::move(mistake));
 }
 
+void Diagnostics::warning(Diagnostic diagnostic) {
+  Mistake mistake;
+  mistake.severity = Severity::warning;
+  mistake.message = std::move(diagnostic.message);
+  mistake.remedy = std::move(diagnostic.remedy);
+  add(std::move(mistake));
+}
+
 void Diagnostics::error(const Node& at, std::string message, std::string remedy) {
   add(mistake_at(at, Severity::error, std::move(message), std::move(remedy)));
 }

@@ -44,6 +44,7 @@ class Diagnostics {
              std::string remedy = {});
   // Of something without a source text: its message says what.
   void error(Diagnostic diagnostic);
+  void warning(Diagnostic diagnostic);
   void add(Mistake mistake);
 
   [[nodiscard]] bool ok() const noexcept { return errors_ == 0; }  // warnings are fine

@@ -45,6 +45,13 @@ struct BlockBook::File {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
+// When the power fails after a first start, the file may have its size, but nothing of what was
+// written: that is a new one.
+bool BlockBook::is_blank(const void* memory) noexcept {
+  const auto* const bytes = static_cast<const unsigned char*>(memory);
+  return std::all_of(bytes, bytes + sizeof(File), [](unsigned char byte) { return byte == 0; });
+}
+
 Parsed<std::unique_ptr<BlockBook>> BlockBook::open(const std::string& file) {
   const auto failed = [&](std::string_view what) {
     return mistake(fmt::format("{}: {}: {}", file, what, std::strerror(errno)),
@@ -70,11 +77,14 @@ Parsed<std::unique_ptr<BlockBook>> BlockBook::open(const std::string& file) {
   void* const memory =
       ::mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, flags, descriptor.get(), 0);
   if (memory == MAP_FAILED) return failed("cannot map");
+  is_new = is_new || is_blank(memory);
   File* const mapped = is_new ? new (memory) File : std::launder(static_cast<File*>(memory));
   std::unique_ptr<BlockBook> book{new BlockBook{mapped}};
   if (is_new) {
     mapped->magic = kMagic;
     mapped->lines = kLines;
+    // Once it is known what this is, the rest may reach the disk when it pleases.
+    if (!file.empty() && ::msync(memory, sizeof(File), MS_SYNC) != 0) return failed("cannot write");
   } else if (mapped->magic != kMagic || mapped->lines != kLines) {
     return mistake(fmt::format("{} is not a file of blocks", file),
                    "remove it, or name another one");

@@ -73,6 +73,7 @@ class BlockBook {
   struct File;
 
   explicit BlockBook(File* file) noexcept : file_(file) {}
+  [[nodiscard]] static bool is_blank(const void* memory) noexcept;
   [[nodiscard]] static bool read(const Line& line, Words& words) noexcept;
   [[nodiscard]] static bool write(Line& line, std::uint64_t sequence, const Words& words) noexcept;
   [[nodiscard]] Line& line_for(std::uint64_t block, WallTime now) noexcept;

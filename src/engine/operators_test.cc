@@ -162,6 +162,30 @@ TEST_F(Operators, KeepCountsWhenAnOverrideComesAndGoes) {
   EXPECT_EQ(passed(50, paid_), 0);
 }
 
+// `on_change` is for edits of the rule: somebody who has used 150 of 200 has nothing left of 100.
+TEST_F(Operators, EditNothingByAnOverrideWhateverTheRuleSaysOfEdits) {
+  rules::Rule keys = rule("keys", {limit("100/1h", Algorithm::fixed_window)}, {per(Kind::api_key)});
+  keys.on_change = OnChange::proportional;
+  use({keys});
+  EXPECT_EQ(passed(50, paid_), 50);
+  use({keys}, {times("api_key=paid-key", "2x")});
+  EXPECT_EQ(passed(100, paid_), 100) << "50 are used of 200, not 100";
+  use({keys});
+  EXPECT_EQ(passed(50, paid_), 0);
+}
+
+// While somebody has an override, an edit holds for all others as the rule says.
+TEST_F(Operators, EditInProportionBesideAnOverride) {
+  rules::Rule keys = rule("keys", {limit("100/1h", Algorithm::fixed_window)}, {per(Kind::api_key)});
+  keys.on_change = OnChange::proportional;
+  const Sent free{.headers = {{"x-api-key", "free-key"}}};
+  use({keys}, {times("api_key=paid-key", "2x")});
+  EXPECT_EQ(passed(50, free), 50);
+  keys.limits = {limit("200/1h", Algorithm::fixed_window)};
+  use({keys}, {times("api_key=paid-key", "2x")});
+  EXPECT_EQ(passed(300, free), 100) << "half was used, half is left";
+}
+
 TEST_F(Operators, MultiplyTheLimitsOfTiers) {
   rules::Rule plans = rule("plans", {limit("10/1h")}, {per(Kind::api_key)});
   plans.tiers = {.by = "client.tier", .values = {{"paid", {limit("50/1h")}}}};

@@ -55,6 +55,7 @@ Limit multiplied(Limit limit, std::uint32_t permille) noexcept {
   };
   limit.amount = times(limit.amount);
   if (limit.burst) limit.burst = times(*limit.burst);
+  limit.stands_in = true;
   return limit;
 }
 

@@ -273,7 +273,7 @@ TEST_F(Requests, CannotDodgeALimitByAnotherSpelling) {
 TEST_F(Requests, CannotDodgeALimitByCapitalsWhereHostsIgnoreThem) {
   rules::Rule login = rule("login", {limit("1/1h")});
   login.match.paths = {"/Login"};
-  const auto ignoring = [&](rules::IgnoreCase ignore) {
+  const auto ignoring = [&](rules::IgnoringHosts ignore) {
     auto made = Snapshot::make({.rules = {login}, .ignore_case = std::move(ignore)}, *local_, now_);
     ASSERT_TRUE(made) << made.error().text();
     worker_->use(*made);
@@ -291,6 +291,26 @@ TEST_F(Requests, CannotDodgeALimitByCapitalsWhereHostsIgnoreThem) {
   ignoring({.hosts = {"another.example.com"}});
   EXPECT_EQ(ask({.target = "/login"}), Action::reject);
   EXPECT_EQ(ask({.target = "/LOGIN"}), Action::pass) << "this host does not ignore case";
+}
+
+TEST_F(Requests, CannotDodgeALimitByParametersWhereHostsIgnoreThem) {
+  rules::Rule login = rule("login", {limit("1/1h")});
+  login.match.paths = {"/login"};
+  const auto ignoring = [&](rules::IgnoringHosts ignore) {
+    auto made =
+        Snapshot::make({.rules = {login}, .ignore_parameters = std::move(ignore)}, *local_, now_);
+    ASSERT_TRUE(made) << made.error().text();
+    worker_->use(*made);
+  };
+  ignoring({.everywhere = true});
+  EXPECT_EQ(passed(1, {.target = "/login"}), 1);
+  for (const char* spelling : {"/login;x=1", "/login;", "/;a/login", "/login;x/?y=1"}) {
+    EXPECT_EQ(ask({.target = spelling}), Action::reject) << spelling;
+  }
+  ignoring({.hosts = {"api.example.com"}});
+  EXPECT_EQ(ask({.target = "/login;x=1"}), Action::reject);
+  ignoring({.hosts = {"another.example.com"}});
+  EXPECT_EQ(ask({.target = "/login;x=1"}), Action::pass) << "another path there";
 }
 
 // ---- by name, and many at once ----------------------------------------------------------------

@@ -42,8 +42,9 @@ TierBy tier_by(std::string_view by) noexcept {
   return TierBy::claim;
 }
 
-// Under `proportional` the table recalculates what another limit left behind. It cannot tell an
-// edited limit from another tier's, so rules with tiers keep what was used.
+// Under `proportional` the table recalculates what another limit left behind, unless that was an
+// override's. It cannot tell an edited limit from another tier's, so rules with tiers keep what was
+// used.
 OnChange change_of(const rules::Rule& rule) noexcept {
   const auto brought = [](const rules::RuleLimit& limit) { return limit.from.has_value(); };
   const bool varies = rule.tiers || std::ranges::any_of(rule.limits, brought);
@@ -174,7 +175,6 @@ Parsed<void> Snapshot::plan_overrides(Now now) {
     overridden_.add(one.subject, i);
     for (Plan& plan : plans_) {
       if (!is_per(*plan.rule, one.subject.kind)) continue;
-      plan.change = OnChange::keep;  // as with tiers
       Parsed<void> planned = plan_override(one.permille, plan, plan.limits, now);
       for (std::size_t t = 0; planned && t < plan.tiers.size(); ++t) {
         planned = plan_override(one.permille, plan, plan.tiers[t].second, now);

@@ -130,8 +130,8 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
                                 : identity::normalise_target(request.target, {}, path_);
   const auto host = normal_host(target.authority.empty() ? request.host : target.authority);
   if (!target.ok() || !host) return finish(op, Action::reject, Reason::bad_target, kBadRequest);
-  if (rules.ignore_case().holds_for(*host)) [[unlikely]] {
-    target = identity::normalise_target(request.target, {.ignore_case = true}, path_);
+  if (rules.has_path_options()) [[unlikely]] {
+    target = identity::normalise_target(request.target, rules.path_options(*host), path_);
   }
   const std::string_view route = target.route();
   route_ = route;

@@ -114,7 +114,6 @@ ClientAddress ClientAddressFinder::find(const RequestView& request) const noexce
     case AddressSource::header: found.address = named(request); break;
     case AddressSource::hops: found.address = counted(request); break;
   }
-  found.from_header = found.address != request.peer;
   return found;
 }
 

@@ -37,7 +37,6 @@ struct ClientAddressConfig {
 
 struct ClientAddress {
   IpAddress address;
-  bool from_header = false;
   bool through_trusted = false;  // the peer is a proxy that is trusted
 };
 

@@ -250,6 +250,20 @@ TEST_F(IdentifierTest, ChargesARepeatedFailureOnce) {
   EXPECT_EQ(identify(Request{}.peer("192.0.2.1").bearer("new")).proof, Proof::invalid);
 }
 
+// The same for a token that was good before: its neighbours at the address stay served.
+TEST_F(IdentifierTest, ChargesATokenThatExpiredInUseOnce) {
+  const std::string mortal = token(R"({"sub":"u1","exp":1800000010})");
+  const auto from_one_address = [&](const std::string& text, Nanos later) {
+    return identify(Request{}.peer("192.0.2.1").bearer(text), at(later)).proof;
+  };
+  ASSERT_EQ(from_one_address(mortal, 0s), Proof::good);
+  for (int i = 0; i < 60; ++i) ASSERT_EQ(from_one_address(mortal, 40s), Proof::invalid) << i;
+  for (const char* user : {"u2", "u3", "u4", "u5"}) {
+    const std::string fresh = token(R"({"exp":1800001000,"sub":")" + std::string{user} + "\"}");
+    EXPECT_EQ(from_one_address(fresh, 40s), Proof::good) << user;
+  }
+}
+
 TEST_F(IdentifierTest, ForgetsVerdictsWhenTheKeysChange) {
   ASSERT_EQ(identify(Request{}.bearer(token())).proof, Proof::good);
   const std::string other = token(kGood, std::string(32, 'o'));

@@ -112,7 +112,7 @@ Parsed<std::vector<VerificationKey>> parse_jwks(std::string_view text, std::stri
 }
 
 Parsed<std::vector<VerificationKey>> read_jwks(const std::string& path) {
-  Parsed<std::string> content = read_file(path, kLimits.bytes_max);
+  Parsed<std::string> content = read_trusted_file(path, kLimits.bytes_max);
   if (!content) return tl::unexpected(std::move(content.error()));
   return parse_jwks(*content, path);
 }

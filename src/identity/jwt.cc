@@ -13,9 +13,10 @@ namespace {
 
 constexpr JsonLimits kHeaderLimits{.bytes_max = 4096, .members_max = 64, .depth_max = 4};
 constexpr std::size_t kSignatureBytesMax = 1024;  // RSA of 8192 bits
-// Without a key id every key of the right sort may be the one. The bound keeps a forged token
-// cheap.
-constexpr unsigned kKeyTriesMax = 8;
+// Where nothing tells keys apart, every one of them may be the one. The bounds keep a forged token
+// cheap; that no key is left out in silence is seen to when they are loaded.
+constexpr std::ptrdiff_t kAlikeKeysMax = 8;  // of one algorithm and one key id, or without one
+constexpr unsigned kUnnamedTriesMax = 8;     // for a token that names no key
 
 struct Parts {
   std::string_view message;  // header and payload as they were signed
@@ -87,6 +88,29 @@ bool has_audience(const FlatJson& claims, const std::vector<std::string>& accept
   }
 }
 
+bool are_alike(const VerificationKey& one, const VerificationKey& other) noexcept {
+  return one.algorithm() == other.algorithm() && one.kid() == other.kid();
+}
+
+// Keys of which some would never be tried.
+Parsed<void> check_alike(const std::vector<VerificationKey>& keys) {
+  for (const VerificationKey& key : keys) {
+    const auto alike = std::ranges::count_if(
+        keys, [&](const VerificationKey& other) { return are_alike(key, other); });
+    if (alike <= kAlikeKeysMax) continue;
+    const std::string algorithm{to_string(key.algorithm())};
+    if (key.kid().empty()) {
+      return mistake(std::to_string(alike) + " keys of " + algorithm +
+                         " have no kid: each token would have to be tried with all of them",
+                     "keep at most 8, or put them into a jwks file and give each a kid");
+    }
+    return mistake(std::to_string(alike) + " keys of " + algorithm + " have the kid " +
+                       quoted(key.kid()),
+                   "give each key a kid of its own");
+  }
+  return {};
+}
+
 TokenVerdict refused(TokenFault fault) {
   TokenVerdict verdict;
   verdict.fault = fault;
@@ -102,6 +126,7 @@ std::string_view to_string(TokenFault fault) noexcept {
     case TokenFault::malformed: return "the token is malformed";
     case TokenFault::algorithm: return "the token's algorithm is not allowed";
     case TokenFault::unknown_key: return "no key fits the token";
+    case TokenFault::unnamed_key: return "the token names no key, and there are too many to try";
     case TokenFault::signature: return "the token's signature is wrong";
     case TokenFault::claims: return "the token's claims cannot be read";
     case TokenFault::missing_claim: return "the token lacks a required claim";
@@ -125,6 +150,7 @@ Parsed<TokenVerifier> TokenVerifier::create(TokenPolicy policy, std::vector<Veri
                      "add such a key or remove the algorithm");
     }
   }
+  if (Parsed<void> alike = check_alike(keys); !alike) return tl::unexpected(alike.error());
   constexpr Nanos kLeewayMax = std::chrono::minutes{10};
   if (policy.leeway < Nanos{0} || policy.leeway > kLeewayMax) {
     return mistake("the leeway for tokens is out of range", "write at most 10m");
@@ -149,12 +175,34 @@ TokenFault TokenVerifier::check_signature(std::string_view header_json, std::str
   if (!is_text(named) || (kid && !is_text(kid))) return TokenFault::malformed;
   const std::optional<TokenAlgorithm> algorithm = parse_token_algorithm(named->value);
   if (!algorithm || !allows(*algorithm)) return TokenFault::algorithm;
-  unsigned tries = 0;
+  return kid ? try_named(*algorithm, kid->value, message, signature)
+             : try_unnamed(*algorithm, message, signature);
+}
+
+// All that fit, of which there are at most twice kAlikeKeysMax.
+TokenFault TokenVerifier::try_named(TokenAlgorithm algorithm, std::string_view kid,
+                                    std::string_view message, std::string_view signature) const {
+  bool tried = false;
   for (const VerificationKey& key : keys_) {
-    const bool fits = !kid || key.kid().empty() || key.kid() == kid->value;
-    if (key.algorithm() != *algorithm || !fits) continue;
+    const bool fits = key.kid().empty() || key.kid() == kid;
+    if (key.algorithm() != algorithm || !fits) continue;
     if (key.verify(message, signature)) return TokenFault::none;
-    if (++tries == kKeyTriesMax) break;
+    tried = true;
+  }
+  return tried ? TokenFault::signature : TokenFault::unknown_key;
+}
+
+// Keys without a name first: those that have one are meant for tokens that name it.
+TokenFault TokenVerifier::try_unnamed(TokenAlgorithm algorithm, std::string_view message,
+                                      std::string_view signature) const {
+  unsigned tries = 0;
+  for (const bool named : {false, true}) {
+    for (const VerificationKey& key : keys_) {
+      if (key.algorithm() != algorithm || key.kid().empty() == named) continue;
+      if (tries == kUnnamedTriesMax) return TokenFault::unnamed_key;
+      if (key.verify(message, signature)) return TokenFault::none;
+      ++tries;
+    }
   }
   return tries == 0 ? TokenFault::unknown_key : TokenFault::signature;
 }

@@ -38,6 +38,7 @@ enum class TokenFault : std::uint8_t {
   malformed,      // not three parts of base64url, or a header that cannot be read
   algorithm,      // one that is not allowed
   unknown_key,    // no key fits; perhaps the issuer has new ones
+  unnamed_key,    // the token names none, and not all can be tried
   signature,      // forged, or signed by somebody else
   claims,         // signed, but not strict JSON, or of wrong types
   missing_claim,  // one that is required
@@ -64,6 +65,8 @@ struct TokenVerdict {
 
 class TokenVerifier {
  public:
+  // Refuses keys of which some could never be tried: more than 8 of one algorithm that no kid tells
+  // apart.
   [[nodiscard]] static Parsed<TokenVerifier> create(TokenPolicy policy,
                                                     std::vector<VerificationKey> keys);
 
@@ -77,6 +80,10 @@ class TokenVerifier {
   [[nodiscard]] bool allows(TokenAlgorithm algorithm) const noexcept;
   [[nodiscard]] TokenFault check_signature(std::string_view header_json, std::string_view message,
                                            std::string_view signature) const;
+  [[nodiscard]] TokenFault try_named(TokenAlgorithm algorithm, std::string_view kid,
+                                     std::string_view message, std::string_view signature) const;
+  [[nodiscard]] TokenFault try_unnamed(TokenAlgorithm algorithm, std::string_view message,
+                                       std::string_view signature) const;
   [[nodiscard]] TokenFault check_claims(const FlatJson& claims, WallTime now,
                                         WallTime& expires) const;
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -119,17 +120,53 @@ TEST(Jwt, IsCheckedWithTheKeyThatItNames) {
   EXPECT_EQ(fault(first, R"({"alg":"HS256","kid":1})"), TokenFault::malformed);
 }
 
-TEST(Jwt, WithoutAKeyIdTriesOnlySoManyKeys) {
+std::string secret_of(int number) { return std::string(32, static_cast<char>('a' + number)); }
+
+std::vector<VerificationKey> numbered_keys(int count, bool with_kid) {
   std::vector<VerificationKey> keys;
-  for (int i = 0; i < 20; ++i) {
-    keys.push_back(
-        VerificationKey::from_secret(std::string(32, static_cast<char>('a' + i))).value());
+  for (int i = 0; i < count; ++i) {
+    const std::string kid = with_kid ? "k" + std::to_string(i) : "";
+    keys.push_back(VerificationKey::from_secret(secret_of(i), kid).value());
   }
-  const TokenVerifier many = TokenVerifier::create({}, keys).value();
-  EXPECT_EQ(many.verify(IssuerKey::hmac(std::string(32, 'h')).token(kGood), kNow).fault,
-            TokenFault::none);
-  EXPECT_EQ(many.verify(IssuerKey::hmac(std::string(32, 'i')).token(kGood), kNow).fault,
+  return keys;
+}
+
+// A token that names no key is tried with so many, and says so when there were more.
+TEST(Jwt, WithoutAKeyIdTriesOnlySoManyKeys) {
+  const TokenVerifier many = TokenVerifier::create({}, numbered_keys(20, true)).value();
+  const auto fault = [&](int signer, const std::string& header) {
+    return many.verify(IssuerKey::hmac(secret_of(signer)).token(header, kGood), kNow).fault;
+  };
+  EXPECT_EQ(fault(7, R"({"alg":"HS256"})"), TokenFault::none);
+  EXPECT_EQ(fault(8, R"({"alg":"HS256"})"), TokenFault::unnamed_key);
+  EXPECT_EQ(fault(19, R"({"alg":"HS256","kid":"k19"})"), TokenFault::none);
+  EXPECT_EQ(fault(18, R"({"alg":"HS256","kid":"k19"})"), TokenFault::signature);
+}
+
+// Keys that could never be tried are refused when they are loaded.
+TEST(Jwt, IsCheckedWithEveryKeyThatIsLoaded) {
+  const TokenVerifier eight = TokenVerifier::create({}, numbered_keys(8, false)).value();
+  EXPECT_EQ(eight.verify(IssuerKey::hmac(secret_of(7)).token(kGood), kNow).fault, TokenFault::none);
+  EXPECT_EQ(eight.verify(IssuerKey::hmac(secret_of(8)).token(kGood), kNow).fault,
             TokenFault::signature);
+  const auto nine = TokenVerifier::create({}, numbered_keys(9, false));
+  ASSERT_FALSE(nine);
+  EXPECT_NE(nine.error().message.find("9 keys of HS256 have no kid"), std::string::npos);
+  EXPECT_NE(nine.error().remedy.find("give each a kid"), std::string::npos);
+  const std::vector<VerificationKey> twins(9, secret_key("twin"));
+  EXPECT_FALSE(TokenVerifier::create({}, twins));
+
+  // Neither do keys without a name stand in the way of the one that is named, nor the reverse.
+  std::vector<VerificationKey> mixed = numbered_keys(8, false);
+  mixed.push_back(VerificationKey::from_secret(secret_of(8), "ninth").value());
+  const TokenVerifier both = TokenVerifier::create({}, mixed).value();
+  const std::string named =
+      IssuerKey::hmac(secret_of(8)).token(R"({"alg":"HS256","kid":"ninth"})", kGood);
+  EXPECT_EQ(both.verify(named, kNow).fault, TokenFault::none);
+  std::rotate(mixed.begin(), mixed.end() - 1, mixed.end());
+  const TokenVerifier turned = TokenVerifier::create({}, mixed).value();
+  EXPECT_EQ(turned.verify(IssuerKey::hmac(secret_of(7)).token(kGood), kNow).fault,
+            TokenFault::none);
 }
 
 TEST(Jwt, IsGoodBetweenItsInstantsAndALeeway) {

@@ -104,14 +104,16 @@ class PathWriter {
   // At a slash, or at the end of the path, where a dot segment leaves the slash in front of it.
   void end_segment(bool at_slash) noexcept {
     if (fault_ != TargetFault::none) return;
-    const std::string_view segment = written().substr(segment_);
+    const std::string_view whole = written().substr(segment_);
+    if (is_dots_with_parameter(whole)) return fail(TargetFault::dot_parameter);
+    const std::string_view segment =
+        options_.ignore_parameters ? whole.substr(0, whole.find(';')) : whole;
+    size_ = segment_ + segment.size();
     if (segment == ".") {
       size_ = segment_;
     } else if (segment == "..") {
       size_ = segment_;
       if (size_ > 1) size_ = written().substr(0, size_ - 1).rfind('/') + 1;
-    } else if (is_dots_with_parameter(segment)) {
-      return fail(TargetFault::dot_parameter);
     } else if (!segment.empty() && at_slash) {
       put('/');
     }
@@ -223,8 +225,8 @@ TargetFault normalise(std::string_view target, const PathOptions& options, std::
     if (has_refused(result.authority)) return TargetFault::bad_character;
     target.remove_prefix(result.authority.size());
   }
-  const std::size_t normal =
-      !target.empty() && !options.ignore_case ? normal_length(target) : kNone;
+  const bool stays = !options.ignore_case && !options.ignore_parameters;
+  const std::size_t normal = !target.empty() && stays ? normal_length(target) : kNone;
   const std::size_t question =
       normal != kNone ? (normal < target.size() ? normal : kNone) : target.find('?');
   if (question != kNone) {

@@ -4,7 +4,8 @@
 // encoded semicolon, since servers that know path parameters tell it from a plain one. %2F stays
 // encoded, as do all others, in upper case; bytes that may not stand in a path become encoded.
 // Empty and dot segments go, encoded or not. Normalising twice changes nothing more. Parameters
-// (/login;a=b) are left alone. Pure; writes only to the caller's scratch, no allocation.
+// (/login;a=b) stay, unless they are to be ignored. Pure; writes only to the caller's scratch, no
+// allocation.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,8 @@ enum class Backslash : std::uint8_t {
 };
 
 struct PathOptions {
-  bool ignore_case = false;  // letters become lower case
+  bool ignore_case = false;        // letters become lower case
+  bool ignore_parameters = false;  // what stands behind a semicolon in a segment goes with it
   Backslash backslash = Backslash::refuse;
 };
 

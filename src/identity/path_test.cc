@@ -70,6 +70,22 @@ TEST(Path, LeavesNoOtherSpellingOfOneRoute) {
   EXPECT_EQ(normalise("/LOGIN").route, "/LOGIN");
 }
 
+// Servlet containers cut parameters off before they look for a handler.
+TEST(Path, LosesItsParametersWhereTheyAreIgnored) {
+  constexpr PathOptions kIgnore{.ignore_parameters = true};
+  for (const char* target :
+       {"/login;x=1", "/login;", "/login;a=b;c=d?q=;", "/login/;x", "/;x/login", "/login;x/",
+        "/x;y/../login;z", "/%6cogin;%2e%2e", "http://h/login;x"}) {
+    EXPECT_EQ(normalise(target, kIgnore).route, "/login") << target;
+  }
+  EXPECT_EQ(normalise("/x/..;/login", kIgnore).fault, TargetFault::dot_parameter);
+  EXPECT_EQ(path("/a;b/c;d/e", kIgnore), "/a/c/e");
+  EXPECT_EQ(path("/;x", kIgnore), "/");
+  EXPECT_EQ(path("/login%3Bx", kIgnore), "/login%3Bx") << "an encoded one is part of the name";
+  EXPECT_EQ(path("/login;x=1"), "/login;x=1") << "unless told otherwise";
+  EXPECT_EQ(path("/Login;X", {.ignore_case = true, .ignore_parameters = true}), "/login");
+}
+
 TEST(Path, RefusesWhatNobodySendsInGoodFaith) {
   EXPECT_EQ(normalise("/login%00").fault, TargetFault::nul);
   EXPECT_EQ(normalise("/login%00.html").fault, TargetFault::nul);
@@ -207,6 +223,7 @@ TEST(Path, IsTheSameWhenNormalisedAgain) {
     }
     const PathOptions options{
         .ignore_case = *rc::gen::arbitrary<bool>(),
+        .ignore_parameters = *rc::gen::arbitrary<bool>(),
         .backslash = *rc::gen::element(Backslash::refuse, Backslash::slash, Backslash::encode)};
     const Normalised once = normalise(target, options);
     if (once.fault != TargetFault::none) return;
@@ -216,6 +233,7 @@ TEST(Path, IsTheSameWhenNormalisedAgain) {
     RC_ASSERT(once.path.find("//") == std::string::npos);
     RC_ASSERT((once.path + "/").find("/./") == std::string::npos);
     RC_ASSERT((once.path + "/").find("/../") == std::string::npos);
+    RC_ASSERT(!options.ignore_parameters || once.path.find(';') == std::string::npos);
   });
 }
 

@@ -31,8 +31,14 @@ const TokenVerdict* TokenCache::find(const Digest& token, Now now) noexcept {
   Good* const good = places(good_, token);
   for (std::size_t i = 0; i < kWays; ++i) {
     if (good[i].verdict.claims == nullptr || good[i].token != token) continue;
-    // The clock of the wall may have been set since: the token's own end counts in any case.
-    if (now.mono >= good[i].until || now.wall() >= good[i].verdict.expires) return nullptr;
+    // The clock of the wall may have been set since: the token's own end counts in any case, and
+    // its place is kept in case the clock goes back. Either way the other table may know better:
+    // a token that has expired is sent over and over by clients that do not notice.
+    if (now.mono >= good[i].until) {
+      free_place(good[i]);
+      break;
+    }
+    if (now.wall() >= good[i].verdict.expires) break;
     good[i].used = now.mono;
     return &good[i].verdict;
   }

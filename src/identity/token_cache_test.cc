@@ -74,6 +74,23 @@ TEST(TokenCache, HeedsAClockThatWasSet) {
   EXPECT_NE(cache.find(cache.digest("a"), at(1s, -60s)), nullptr);
 }
 
+// A client that goes on sending a token after its end costs one check, not one for each request.
+TEST(TokenCache, RemembersThatACachedTokenHasExpired) {
+  TokenCache cache{{.good_for = 300s, .bad_for = 10s}, kSecret};
+  const Digest token = cache.digest("a");
+  cache.put(token, good("u", kWall + 60s), at(0s));
+  ASSERT_EQ(cache.find(token, at(60s)), nullptr);
+  cache.put(token, bad(TokenFault::expired), at(60s));
+  const TokenVerdict* const known = cache.find(token, at(61s));
+  ASSERT_NE(known, nullptr);
+  EXPECT_EQ(known->fault, TokenFault::expired);
+  EXPECT_EQ(cache.find(token, at(70s)), nullptr) << "bad verdicts are kept shortly";
+
+  cache.put(token, bad(TokenFault::expired), at(400s));
+  EXPECT_NE(cache.find(token, at(400s)), nullptr) << "also once the good verdict is too old";
+  EXPECT_EQ(cache.claims_bytes(), 0U) << "whose place is free";
+}
+
 TEST(TokenCache, ForgetsBadOnesSoon) {
   TokenCache cache{{.bad_for = 10s}, kSecret};
   cache.put(cache.digest("a"), bad(TokenFault::unknown_key), at(0s));

@@ -3,8 +3,9 @@
 //
 // TLS 1.2 and 1.3 without renegotiation, ciphers with forward secrecy and authentication only.
 // Sessions live in tickets, never in a table: memory does not grow with clients. To reload, load
-// anew and use that for new connections; those that exist keep what they began with. Immutable,
-// but OpenSSL counts references under contention: one per worker is faster than one for all.
+// anew and use that for new connections; those that exist keep what they began with. Immutable, so
+// workers share one; what they write to in it is OpenSSL's count of references, once or twice for
+// each connection.
 #pragma once
 
 #include "net/openssl_owned.h"

@@ -126,6 +126,19 @@ void check_domains(const std::vector<WrittenRule>& rules, const ParseOptions& op
   }
 }
 
+// True, false, or a list of hosts.
+IgnoringHosts read_ignoring(const Reader& reader, std::string_view key) {
+  IgnoringHosts ignoring;
+  const Node* const node = reader.find(key);
+  if (node == nullptr) return ignoring;
+  if (!node->is_list()) {
+    ignoring.everywhere = reader.flag(key, false);
+    return ignoring;
+  }
+  for (const Node* host : reader.list(key)) ignoring.hosts.push_back(host_name(host->text));
+  return ignoring;
+}
+
 }  // namespace
 
 RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagnostics,
@@ -133,15 +146,8 @@ RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagno
   const Reader reader{map, rules_file_section(), checked};
   RuleList list;
   read_word(reader, "unmatched", kUnmatchedWords, list.unmatched);
-  if (const Node* ignore = reader.find("ignore_case")) {
-    if (ignore->is_list()) {
-      for (const Node* host : reader.list("ignore_case")) {
-        list.ignore_case.hosts.push_back(host_name(host->text));
-      }
-    } else {
-      list.ignore_case.everywhere = reader.flag("ignore_case", false);
-    }
-  }
+  list.ignore_case = read_ignoring(reader, "ignore_case");
+  list.ignore_parameters = read_ignoring(reader, "ignore_parameters");
   const Node* rules = reader.find("rules");
   if (rules == nullptr || too_many(*rules, options, diagnostics)) return list;
 
@@ -156,6 +162,7 @@ RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagno
   }
   check_rules_together(written, context);
   check_case(written, list.ignore_case, context);
+  check_parameters(written, list.ignore_parameters, context);
   check_domains(written, options, diagnostics);
   return list;
 }

@@ -138,7 +138,8 @@ TEST(ParseRules, ReadsEveryKeyOfTheLanguage) {
   EXPECT_EQ(rule.group, "users");
   EXPECT_EQ(rule.on_change, OnChange::proportional);
   EXPECT_EQ(rule.no_room, NoRoom::refuse);
-  EXPECT_TRUE(rule.scale);
+  EXPECT_FALSE(rule.scale);
+  EXPECT_TRUE(rule_named(list, "windows").scale);
   EXPECT_EQ(rule.mode, Mode::lease);
   EXPECT_EQ(rule.tolerance_permille, 5U);
   EXPECT_EQ(rule.on_failure, OnFailure::open);
@@ -365,6 +366,26 @@ TEST(ParseRules, ReadsWhereCaseIsIgnored) {
   EXPECT_TRUE(below.ignore_case.holds_for("intranet.example.com"));
   EXPECT_TRUE(below.ignore_case.holds_for("*.example.com"));
   EXPECT_FALSE(below.ignore_case.holds_for("example.com"));
+  EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+}
+
+TEST(ParseRules, ReadsWhereParametersAreIgnored) {
+  config::Diagnostics diagnostics;
+  const RuleList none = parse_rules_text("rules: []\n", "r", diagnostics);
+  EXPECT_FALSE(none.ignore_parameters.holds_anywhere());
+  const RuleList all = parse_rules_text("ignore_parameters: true\nrules: []\n", "r", diagnostics);
+  EXPECT_TRUE(all.ignore_parameters.everywhere);
+  const RuleList some =
+      parse_rules_text("ignore_parameters: ['*.Example.com']\nrules: []\n", "r", diagnostics);
+  EXPECT_TRUE(some.ignore_parameters.holds_for("intranet.example.com"));
+  EXPECT_FALSE(some.ignore_case.holds_anywhere());
+  EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+
+  // A path with a parameter is fine for hosts that heed it.
+  (void)parse_rules_text(
+      "ignore_parameters: [a.example.com]\n"
+      "rules: [{name: r, match: {host: b.example.com, path: /x;y}, limit: 1/1s}]\n",
+      "r", diagnostics);
   EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
 }
 

@@ -4,23 +4,23 @@
 
 namespace sluice::rules {
 
-bool IgnoreCase::names(std::string_view host) const noexcept {
+bool IgnoringHosts::names(std::string_view host) const noexcept {
   return std::ranges::any_of(
       hosts, [host](const std::string& pattern) { return host_matches(pattern, host); });
 }
 
-bool IgnoreCase::holds_for_all(std::span<const std::string> named) const noexcept {
+bool IgnoringHosts::holds_for_all(std::span<const std::string> named) const noexcept {
   if (everywhere || named.empty()) return everywhere;
   return std::ranges::all_of(named, [this](const std::string& host) { return holds_for(host); });
 }
 
-bool IgnoreCase::makes_unclear(std::string_view path,
+bool IgnoringHosts::makes_unclear(std::string_view path,
                                std::span<const std::string> named) const noexcept {
   const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
   return std::ranges::any_of(path, is_capital) && divides(named);
 }
 
-bool IgnoreCase::divides(std::span<const std::string> named) const noexcept {
+bool IgnoringHosts::divides(std::span<const std::string> named) const noexcept {
   if (everywhere || hosts.empty() || holds_for_all(named)) return false;
   return named.empty() || std::ranges::any_of(named, [this](const std::string& host) {
            return holds_for(host) || std::ranges::any_of(hosts, [&](const std::string& ignoring) {

@@ -190,18 +190,22 @@ enum class Unmatched : std::uint8_t { allow, reject };
   return host.size() > pattern.size() && host.ends_with(pattern);
 }
 
-// Hosts whose servers take /LOGIN for /login. There, paths are compared in lower case.
-struct IgnoreCase {
+// Hosts whose servers take two spellings of a path for one: /LOGIN for /login, or /login;x=1.
+struct IgnoringHosts {
   bool everywhere = false;
   std::vector<std::string> hosts;  // or *.example.com
 
+  [[nodiscard]] bool holds_anywhere() const noexcept { return everywhere || !hosts.empty(); }
   [[nodiscard]] bool holds_for(std::string_view host) const noexcept {
     return everywhere || (!hosts.empty() && names(host));
   }
   // For each that a rule or a route names; if it names none, for every one there is.
   [[nodiscard]] bool holds_for_all(std::span<const std::string> named) const noexcept;
-  // It has capitals, and the named hosts differ in whether they heed them: it would match on some
-  // and never on others.
+  [[nodiscard]] bool holds_for_some(std::span<const std::string> named) const noexcept {
+    return everywhere || holds_for_all(named) || divides(named);
+  }
+  // Of those that ignore case: the path has capitals, and the named hosts differ in whether they
+  // heed them, so that it would match on some and never on others.
   [[nodiscard]] bool makes_unclear(std::string_view path,
                                    std::span<const std::string> named) const noexcept;
 
@@ -213,7 +217,8 @@ struct IgnoreCase {
 struct RuleList {
   std::vector<Rule> rules;
   Unmatched unmatched = Unmatched::allow;
-  IgnoreCase ignore_case;
+  IgnoringHosts ignore_case;        // paths are compared in lower case
+  IgnoringHosts ignore_parameters;  // and without what stands behind a semicolon
 };
 
 }  // namespace sluice::rules

@@ -173,6 +173,15 @@ void check_count_denied(const Rule& rule, const Reader& reader, const ParseConte
                             "leave it out, or choose another algorithm");
 }
 
+// Units that a thread took ahead cannot be told from those of its next request.
+void check_scale(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  const Node* scale = reader.find("scale");
+  if (scale == nullptr || !rule.scale || !rule.count) return;
+  context.diagnostics.error(*scale,
+                            "with 'scale' nothing can be given back for requests that do not count",
+                            "leave out 'scale' or 'count'");
+}
+
 }  // namespace
 
 void check_rule(const Rule& rule, const Reader& reader, const ParseContext& context) {
@@ -182,6 +191,7 @@ void check_rule(const Rule& rule, const Reader& reader, const ParseContext& cont
   check_block(rule, reader, context);
   check_missing(rule, reader, context);
   check_count_denied(rule, reader, context);
+  check_scale(rule, reader, context);
 }
 
 namespace {
@@ -254,7 +264,7 @@ void check_rules_together(const std::vector<WrittenRule>& rules, const ParseCont
   }
 }
 
-void check_case(const std::vector<WrittenRule>& rules, const IgnoreCase& ignore,
+void check_case(const std::vector<WrittenRule>& rules, const IgnoringHosts& ignore,
                 const ParseContext& context) {
   for (const auto& [rule, node] : rules) {
     for (const std::string& path : rule->match.paths) {
@@ -264,6 +274,21 @@ void check_case(const std::vector<WrittenRule>& rules, const IgnoreCase& ignore,
           match != nullptr ? *match : *node,
           fmt::format("the path {} has capitals, and some hosts ignore case", quoted(path)),
           "write it in lower case, or name hosts in 'match' that all do, or all do not");
+    }
+  }
+}
+
+void check_parameters(const std::vector<WrittenRule>& rules, const IgnoringHosts& ignore,
+                      const ParseContext& context) {
+  for (const auto& [rule, node] : rules) {
+    for (const std::string& path : rule->match.paths) {
+      if (path.find(';') == std::string::npos) continue;
+      if (!ignore.holds_for_some(rule->match.hosts)) continue;
+      const Node* const match = node->find("match");
+      context.diagnostics.error(
+          match != nullptr ? *match : *node,
+          fmt::format("the path {} has a parameter, and hosts ignore those", quoted(path)),
+          "leave out what stands behind the semicolon, or name hosts in 'match' that heed it");
     }
   }
 }

@@ -19,7 +19,11 @@ struct WrittenRule {
 void check_rules_together(const std::vector<WrittenRule>& rules, const ParseContext& context);
 
 // A path with capitals means nothing where case is ignored for some hosts only.
-void check_case(const std::vector<WrittenRule>& rules, const IgnoreCase& ignore,
+void check_case(const std::vector<WrittenRule>& rules, const IgnoringHosts& ignore,
                 const ParseContext& context);
+
+// Neither does one with a parameter where those are ignored.
+void check_parameters(const std::vector<WrittenRule>& rules, const IgnoringHosts& ignore,
+                      const ParseContext& context);
 
 }  // namespace sluice::rules

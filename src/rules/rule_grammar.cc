@@ -42,6 +42,13 @@ const Section& rules_file_section() {
                 .meaning = "Whether servers take `/LOGIN` for `/login`: all of them, or those of "
                            "the hosts that are listed. Paths are then compared in lower case.",
                 .fallback = "false",
+                .examples = {"[intranet.example.com]"}},
+               {.name = "ignore_parameters",
+                .shape = flag() | list_of(text(kHostFormat)),
+                .meaning = "Whether servers take `/login;x=1` for `/login`, as servlet containers "
+                           "do: all of them, or those of the hosts that are listed. Paths are then "
+                           "compared without what stands behind a semicolon.",
+                .fallback = "false",
                 .examples = {"[intranet.example.com]"}}},
       .hints = {{"limits", "write a list of rules under 'rules', each with its 'limit'"},
                 {"descriptors",
@@ -165,7 +172,8 @@ const Section& rule_section() {
             .fallback = "forgive"},
            {.name = "scale",
             .shape = flag(),
-            .meaning = "Lets threads share a hot counter in parts; may refuse a little early.",
+            .meaning = "Lets threads share a hot counter in parts; may refuse a little early. Not "
+                       "with `count`: what was taken in parts cannot be given back.",
             .fallback = "false"},
            {.name = "mode",
             .shape = word(words_of(kModeWords)),

@@ -56,6 +56,8 @@ std::string_view bytes_of(const std::uint32_t& number) noexcept {
 // ---- compiling --------------------------------------------------------------------------------
 
 RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
+  has_path_options_ =
+      list_.ignore_case.holds_anywhere() || list_.ignore_parameters.holds_anywhere();
   std::vector<RuleIndex::Conditions> conditions;
   std::vector<std::string> groups{""};  // group 0 is none
   std::set<std::uint8_t> v4_lengths;
@@ -90,7 +92,7 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
   index_ = RuleIndex{conditions};
 }
 
-RuleSet::Compiled RuleSet::compile(const Rule& rule, const IgnoreCase& ignore) {
+RuleSet::Compiled RuleSet::compile(const Rule& rule, const IgnoringHosts& ignore) {
   const Match& match = rule.match;
   Compiled compiled;
   compiled.before_auth = rule.before_auth;

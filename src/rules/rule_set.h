@@ -4,6 +4,7 @@
 #pragma once
 
 #include "identity/identity.h"
+#include "identity/path.h"
 #include "rules/path_template.h"
 #include "rules/rule.h"
 #include "rules/rule_index.h"
@@ -69,7 +70,12 @@ class RuleSet {
   [[nodiscard]] std::span<const Rule> rules() const noexcept { return list_.rules; }
   [[nodiscard]] Unmatched unmatched() const noexcept { return list_.unmatched; }
 
-  [[nodiscard]] const IgnoreCase& ignore_case() const noexcept { return list_.ignore_case; }
+  // Whether paths of some hosts are to be normalised otherwise than by default, and how.
+  [[nodiscard]] bool has_path_options() const noexcept { return has_path_options_; }
+  [[nodiscard]] identity::PathOptions path_options(std::string_view host) const noexcept {
+    return {.ignore_case = list_.ignore_case.holds_for(host),
+            .ignore_parameters = list_.ignore_parameters.holds_for(host)};
+  }
 
   // By its name; nothing where there is none.
   [[nodiscard]] std::optional<RuleNumber> find(
@@ -126,7 +132,7 @@ class RuleSet {
   // Where a candidate was found: at a host and a path that it asks for, or by something else.
   enum class Filed : std::uint8_t { at_its_place, elsewhere };
 
-  [[nodiscard]] static Compiled compile(const Rule& rule, const IgnoreCase& ignore);
+  [[nodiscard]] static Compiled compile(const Rule& rule, const IgnoringHosts& ignore);
   [[nodiscard]] RuleIndex::Conditions conditions_of(const Rule& rule,
                                                     const Compiled& compiled) const;
   [[nodiscard]] std::uint32_t domain_number(std::string_view domain) const noexcept;
@@ -151,6 +157,7 @@ class RuleSet {
   std::vector<std::string> domains_;
   std::uint32_t default_domain_ = 0;
   bool has_before_auth_ = false;
+  bool has_path_options_ = false;
   bool has_groups_ = false;
   boost::unordered_flat_set<IndexKey> header_names_;  // that rules ask for
   std::uint64_t header_looks_ = 0;                    // of all of these

@@ -33,6 +33,9 @@ import subprocess
 import tempfile
 import unittest
 
+# Whatever the mask of who runs the tests: files that everybody may change are not believed.
+os.umask(0o022)
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 FOLDERS = ("bench", "docs", "examples", "include", "packaging", "src", "tests")

@@ -49,6 +49,8 @@ void check_target(std::string_view target, const PathOptions& options) {
   expect(once.path.find("//") == std::string_view::npos, "no empty segment");
   expect(closed.find("/./") == std::string::npos, "no dot segment");
   expect(closed.find("/../") == std::string::npos, "no double dot segment");
+  expect(!options.ignore_parameters || once.path.find(';') == std::string_view::npos,
+         "no parameter");
   check_characters(once.path);
 }
 
@@ -68,6 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const Backslash backslash : {Backslash::refuse, Backslash::slash, Backslash::encode}) {
     check_target(text, {.ignore_case = false, .backslash = backslash});
     check_target("/" + text, {.ignore_case = true, .backslash = backslash});
+    check_target("/" + text, {.ignore_parameters = true, .backslash = backslash});
   }
   check_host(text);
   return 0;

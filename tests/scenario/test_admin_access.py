@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import time
 import unittest
 
 from admin_support import AdminTest
@@ -57,6 +58,21 @@ class Access(AdminTest):
             self.assertEqual(self.ask(front, path).status, 200)
         for client in clients:
             client.close()
+
+    # Neither does whoever asks for a lot, on every connection there is, and reads nothing of it.
+    def test_answers_that_nobody_reads_keep_no_probe_out(self):
+        front = self.admin(self.upstream())
+        for path in ("/metrics", "/nothing"):
+            many = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode() * 500
+            clients = [self.connect(front) for _ in range(64)]
+            for client in clients:
+                client.send(many)
+            begin = time.monotonic()
+            for _ in range(5):
+                self.assertEqual(self.ask(front, "/livez").status, 200)
+            self.assertLess(time.monotonic() - begin, 5)
+            for client in clients:
+                client.close()
 
     # By its head alone: nobody sends a megabyte to be told that he may not.
     def test_what_is_refused_needs_no_body(self):

@@ -5,12 +5,15 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <sys/stat.h>
 
 namespace sluice::testing {
 
 class TempFolder {
  public:
+  // Whatever the mask of who runs the tests: files that everybody may change are not believed.
   TempFolder() : path_((std::filesystem::temp_directory_path() / "sluice-XXXXXX").string()) {
+    ::umask(022);
     if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error{"no temporary folder"};
   }
   TempFolder(const TempFolder&) = delete;

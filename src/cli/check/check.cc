@@ -199,7 +199,7 @@ ExitCode check(const CheckOptions& options) {
                                              : app::configuration_reference());
     return output.finish(kCommand, ExitCode::ok);
   }
-  const Parsed<std::string> text = sluice::read_file(options.file, kFileBytesMax);
+  const Parsed<std::string> text = read_trusted_file(options.file, kFileBytesMax);
   if (!text) {
     complain(kCommand, text.error().text());
     return ExitCode::failure;

@@ -55,7 +55,7 @@ ExitCode serve(const ServeOptions& options) {
     demonstration = *std::move(begun);
     file = demonstration->file();
   }
-  const Parsed<std::string> text = read_file(file, config::DocumentOptions{}.bytes_max);
+  const Parsed<std::string> text = read_trusted_file(file, config::DocumentOptions{}.bytes_max);
   if (!text) {
     say(text.error().text());
     return ExitCode::failure;
@@ -72,6 +72,7 @@ ExitCode serve(const ServeOptions& options) {
       kClock,
       diagnostics);
   if (server == nullptr) return fail(diagnostics);
+  if (!diagnostics.empty()) fmt::print(stderr, "{}", diagnostics.text());  // warnings
   tell_where(*server, configuration.rules.rules.size());
   if (demonstration != nullptr) {
     const auto& listeners = server->listeners();

@@ -35,6 +35,7 @@ AdminConnection::AdminConnection(AdminServer& server, net::Peer peer)
       peer_(peer),
       stream_(net::Callback<>::to<&AdminConnection::drive>(*this)),
       timer_(net::Callback<>::to<&AdminConnection::on_timer>(*this)),
+      next_turn_(net::Callback<>::to<&AdminConnection::drive>(*this)),
       parser_(headers_, server.options_.head) {}
 
 bool AdminConnection::open(FileDescriptor descriptor) {
@@ -45,7 +46,10 @@ bool AdminConnection::open(FileDescriptor descriptor) {
 
 // ---- phases -----------------------------------------------------------------------------------
 
-void AdminConnection::drive() { run(Step::again); }
+void AdminConnection::drive() {
+  next_turn_.cancel();
+  run(Step::again);
+}
 
 void AdminConnection::run(Step next) {
   while (next == Step::again) next = step();
@@ -89,7 +93,7 @@ AdminConnection::Step AdminConnection::read_head() {
   if (parsed.state == net::HeadParse::State::need_more) return read_more();
   const net::RequestHead& head = parser_.head();
   head_end_ = parsed.head_bytes;
-  keep_alive_ = head.keep_alive;
+  keep_alive_ = head.keep_alive && ++requests_ < server_.options_.requests_max;
   reader_ = net::BodyReader{head.body, trailers_};
   body_.clear();
   phase_ = Phase::body;
@@ -147,10 +151,7 @@ Request AdminConnection::request() const noexcept {
           .is_local = peer_.is_local};
 }
 
-// Until now it could be made to give way to others: a request that never ends must not keep probes
-// out.
 AdminConnection::Step AdminConnection::handle() {
-  server_.busy_.push_back(*this);
   const Request asked = request();
   return answer(server_.routes_.answer(asked, *server_.guard_), asked.method != "HEAD");
 }
@@ -162,7 +163,9 @@ AdminConnection::Step AdminConnection::fail(std::uint16_t status, const char* wh
   return answer(problem(status, why), !is_head);
 }
 
+// Who asks for what he may not have, or for what does not exist, has to come again for more.
 AdminConnection::Step AdminConnection::answer(const Reply& reply, bool with_body) {
+  if (reply.status >= 400 && reply.status < 500) keep_alive_ = false;
   std::array<char, kAnswerHeadBytes> room;
   std::array<char, net::kHttpDateBytes> date;
   net::HeadWriter head{room};
@@ -181,8 +184,15 @@ AdminConnection::Step AdminConnection::answer(const Reply& reply, bool with_body
   if (with_body) out_ += reply.body;
   written_ = 0;
   phase_ = Phase::answering;
-  server_.loop_.set(timer_, server_.options_.written_within);
+  note_progress();
   return Step::again;
+}
+
+// The list stays in the order of who took some bytes last.
+void AdminConnection::note_progress() noexcept {
+  last_progress_ = server_.loop_.now().mono;
+  server_.answering_.push_back(*this);
+  server_.loop_.set(timer_, server_.options_.written_within);
 }
 
 AdminConnection::Step AdminConnection::write_answer() {
@@ -191,7 +201,7 @@ AdminConnection::Step AdminConnection::write_answer() {
     if (result.is_blocked()) return Step::wait;
     if (!result.is_done()) return Step::gone;
     written_ += result.bytes;
-    server_.loop_.set(timer_, server_.options_.written_within);
+    note_progress();
   }
   if (keep_alive_) return next_request();
   // Something of the request may still be on its way: closing now would destroy the answer.
@@ -208,7 +218,8 @@ AdminConnection::Step AdminConnection::next_request() {
   phase_ = Phase::idle;
   server_.waiting_.push_back(*this);
   server_.loop_.set(timer_, server_.options_.idle_for);
-  return Step::again;
+  if (end_ > 0 || stream_.can_read()) server_.loop_.run_soon(next_turn_);
+  return Step::wait;
 }
 
 }  // namespace sluice::admin

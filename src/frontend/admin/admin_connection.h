@@ -3,7 +3,8 @@
 //     idle -> head -> body -> answering -> idle ...
 //
 // The head stays where it was read until the request is answered, since views point into it; the
-// body is decoded into a text of its own. One thread.
+// body is decoded into a text of its own. Of a client that sends many requests at once, one is
+// answered at a time, and between two of them all others have their turn. One thread.
 #pragma once
 
 #include "frontend/admin/message.h"
@@ -13,6 +14,7 @@
 #include "net/http/request_parser.h"
 #include "net/intrusive_list.h"
 #include "net/stream.h"
+#include <sluice/time.h>
 
 #include <array>
 #include <cstddef>
@@ -36,6 +38,9 @@ class AdminConnection : public net::ListHook {
   // False: it is of no use and may be destroyed.
   [[nodiscard]] bool open(FileDescriptor descriptor);
 
+  // When it last took some bytes of an answer, or was given one.
+  [[nodiscard]] MonoTime last_progress() const noexcept { return last_progress_; }
+
  private:
   enum class Phase : std::uint8_t { idle, head, body, answering };
   // What is to be done next.
@@ -53,6 +58,7 @@ class AdminConnection : public net::ListHook {
   [[nodiscard]] Step fail(std::uint16_t status, const char* why);
   [[nodiscard]] Step answer(const Reply& reply, bool with_body);
   [[nodiscard]] Step write_answer();
+  void note_progress() noexcept;
   [[nodiscard]] Step next_request();
   [[nodiscard]] Request request() const noexcept;
 
@@ -63,8 +69,11 @@ class AdminConnection : public net::ListHook {
   net::Peer peer_;
   net::Stream stream_;
   net::Timer timer_;
+  net::Task next_turn_;
   Phase phase_ = Phase::idle;
   bool keep_alive_ = true;
+  std::uint32_t requests_ = 0;
+  MonoTime last_progress_;
   std::unique_ptr<char[]> buffer_ = std::make_unique<char[]>(kBufferBytes);
   std::size_t head_end_ = 0;  // 0: not read yet
   std::size_t end_ = 0;       // of what was read

@@ -10,19 +10,23 @@ AdminServer::AdminServer(net::EventLoop& loop, const Routes& routes, const Admin
     : loop_(loop), routes_(routes), options_(options), lingering_(loop) {}
 
 AdminServer::~AdminServer() {
-  while (AdminConnection* const connection = busy_.front()) destroy(*connection);
+  while (AdminConnection* const connection = answering_.front()) destroy(*connection);
   while (AdminConnection* const connection = waiting_.front()) destroy(*connection);
 }
 
-bool AdminServer::make_room() {
-  if (count_ < options_.connections_max) return true;
-  if (waiting_.empty()) return false;
-  destroy(*waiting_.front());
-  return true;
+// Those who ask and do not read must not keep probes out. They go before those who are waiting,
+// among whom is the probe that came a moment ago; but not at once, since a long answer takes a few
+// turns even to a client that reads.
+void AdminServer::make_room() noexcept {
+  if (count_ < options_.connections_max) return;
+  AdminConnection* const slowest = answering_.front();
+  const bool is_stuck = slowest != nullptr && loop_.now().mono - slowest->last_progress() >=
+                                                  options_.stuck_after;
+  destroy(is_stuck || waiting_.empty() ? *slowest : *waiting_.front());
 }
 
 void AdminServer::accept(net::Accepted accepted) {
-  if (!make_room()) return;  // the descriptor closes itself
+  make_room();
   auto made = std::make_unique<AdminConnection>(*this, accepted.peer);
   AdminConnection& connection = *made.release();
   ++count_;

@@ -1,8 +1,9 @@
 // HTTP/1.1 for operators: connections with their limits, and nothing of what is asked.
 //
 // Meant for few clients, and built to stay usable when others try to spoil that: heads, bodies,
-// waiting and the number of connections are bounded, and when there are too many the one that has
-// asked nothing for longest gives way. One thread; everything that it refers to outlives it.
+// waiting, the number of connections and what one of them may ask are bounded. A newcomer is always
+// let in: when there are too many, one that does not take its answer gives way, or else the one
+// that has asked nothing for longest. One thread; everything that it refers to outlives it.
 #pragma once
 
 #include "frontend/admin/routes.h"
@@ -15,6 +16,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -28,7 +30,9 @@ struct AdminOptions {
   Nanos request_within{std::chrono::seconds{10}};  // all of it, from the connection on
   Nanos idle_for{std::chrono::seconds{75}};        // longer than most scrapers pause
   Nanos written_within{std::chrono::seconds{10}};  // a client has to take some bytes
+  Nanos stuck_after{std::chrono::seconds{1}};      // without taking any: the first to give way
   std::size_t connections_max = 64;
+  std::uint32_t requests_max = 1000;  // on one connection, which is then closed
 };
 
 class AdminServer {
@@ -46,7 +50,7 @@ class AdminServer {
 
  private:
   friend class AdminConnection;
-  [[nodiscard]] bool make_room();
+  void make_room() noexcept;
   void destroy(AdminConnection& connection) noexcept;
 
   net::EventLoop& loop_;
@@ -54,8 +58,8 @@ class AdminServer {
   const AdminOptions options_;
   std::shared_ptr<const Guard> guard_ = std::make_shared<const Guard>();
   net::LingeringCloser lingering_;
-  net::List<AdminConnection> busy_;     // with a request; owned, as are the others
-  net::List<AdminConnection> waiting_;  // for the head of one; the longest first
+  net::List<AdminConnection> answering_;  // longest without progress first; owned, as the others
+  net::List<AdminConnection> waiting_;    // for all of a request; the longest first
   std::size_t count_ = 0;
 };
 

@@ -206,7 +206,7 @@ TEST_F(AdminServerTest, GivesUpOnThoseWhoDoNotRead) {
   EXPECT_EQ(server_->connections(), 0U);
 }
 
-// Those who ask nothing give way to those who come; those who are being answered do not.
+// Those who ask nothing give way to those who come, before those who are being answered.
 TEST_F(AdminServerTest, BoundsConnections) {
   make({.connections_max = 2});
   const auto reader = connect();
@@ -219,13 +219,92 @@ TEST_F(AdminServerTest, BoundsConnections) {
   EXPECT_NE(said(*third, get("/short"), "short\n").find("200"), std::string::npos);
   ASSERT_TRUE(until([&] { return silent->is_over(); }));
   EXPECT_EQ(server_->connections(), 2U);
-  const auto other_reader = connect();
-  other_reader->listens = false;
-  other_reader->say(get("/long"));
+  reader->listens = true;
+  reader->talk();
+  ASSERT_TRUE(until([&] { return reader->received.size() > kLong; })) << "it was left alone";
+}
+
+// Asking without reading needs no token: whoever does it, on every connection there may be, must
+// not keep out the probes that decide whether this process is restarted.
+TEST_F(AdminServerTest, LetsProbesInWhileNobodyReads) {
+  for (const Nanos passed : {Nanos{0}, Nanos{2s}}) {
+    make({.connections_max = 4});
+    std::vector<std::unique_ptr<Talker>> deaf;
+    for (int i = 0; i < 4; ++i) {
+      deaf.push_back(connect());
+      deaf.back()->listens = false;
+      deaf.back()->say(get("/long"));
+    }
+    settle();
+    clock_.advance(passed);
+    settle();
+    for (int i = 0; i < 10; ++i) {
+      const auto probe = connect();
+      EXPECT_NE(said(*probe, get("/short"), "short\n").find("200"), std::string::npos) << i;
+    }
+    EXPECT_LE(server_->connections(), 4U);
+    // It is the first who gave way, and none of the others had to.
+    deaf.front()->listens = true;
+    deaf.front()->talk();
+    EXPECT_TRUE(until([&] { return deaf.front()->is_over(); }));
+    deaf.back()->listens = true;
+    deaf.back()->talk();
+    EXPECT_TRUE(until([&] { return deaf.back()->received.size() > kLong; }));
+  }
+}
+
+// A probe that was let in stays, though the next to come needs a place as well: those who do not
+// read go first.
+TEST_F(AdminServerTest, LetsTheStuckGoBeforeThoseWhoJustCame) {
+  make({.connections_max = 2});
+  const auto deaf = connect();
+  deaf->listens = false;
+  deaf->say(get("/long"));
   settle();
-  const auto turned_away = connect();
-  ASSERT_TRUE(until([&] { return turned_away->is_over(); }));
-  EXPECT_EQ(server_->connections(), 2U);
+  clock_.advance(2s);
+  settle();
+  const auto probe = connect();
+  const auto other = connect();
+  EXPECT_NE(said(*probe, get("/short"), "short\n").find("200"), std::string::npos);
+  EXPECT_NE(said(*other, get("/short"), "short\n").find("200"), std::string::npos);
+}
+
+TEST_F(AdminServerTest, ClosesAfterAskingForNothing) {
+  const auto client = connect();
+  client->say(get("/nowhere") + get("/short"));
+  ASSERT_TRUE(until([&] { return client->is_over(); }));
+  EXPECT_TRUE(client->received.starts_with("HTTP/1.1 404")) << client->received;
+  EXPECT_NE(client->received.find("Connection: close"), std::string::npos);
+  EXPECT_EQ(client->received.find("short\n"), std::string::npos);
+}
+
+TEST_F(AdminServerTest, BoundsTheRequestsOfAConnection) {
+  make({.requests_max = 3});
+  const auto client = connect();
+  (void)said(*client, get("/short"), "short\n");
+  const std::string rest = said(*client, get("/short") + get("/short") + get("/short"), "nothing");
+  EXPECT_TRUE(client->is_over());
+  EXPECT_EQ(rest.find("Connection: close"), rest.rfind("Connection: close"));
+  EXPECT_EQ(rest.find("200 OK"), 9U);
+  EXPECT_EQ(rest.rfind("200 OK"), rest.find("200 OK", 20)) << "two more, and no third";
+}
+
+// One who sends a thousand requests at once waits for his own answers; others do not.
+TEST_F(AdminServerTest, AnswersOthersBetweenTwoRequestsOfOne) {
+  int asked = 0;
+  routes_.add("GET", "/counted", Access::open, "", [&](const Request&) {
+    ++asked;
+    return plain("counted\n");
+  });
+  const auto greedy = connect();
+  std::string many;
+  for (int i = 0; i < 500; ++i) many += get("/counted");
+  greedy->say(many);
+  const auto probe = connect();
+  probe->say(get("/short"));
+  ASSERT_TRUE(until([&] { return probe->received.ends_with("short\n"); }));
+  EXPECT_LT(asked, 20);
+  ASSERT_TRUE(until([&] { return asked == 500; })) << "all of them in the end";
 }
 
 }  // namespace

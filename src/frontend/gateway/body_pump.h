@@ -70,8 +70,6 @@ class BodyPump {
   // The source has to bring more, or the sink to take more.
   [[nodiscard]] bool waits_for_source() const noexcept { return first_ == count_ && !finished_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  // of the body, so far
-  // Bytes went out, head included; nothing can be taken back.
-  [[nodiscard]] bool has_written() const noexcept { return written_; }
   // Of the source, once it is done; good until the window is used again.
   [[nodiscard]] std::span<const HeaderView> trailers() const noexcept {
     return task_.reader.trailers();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <utility>
 
 namespace sluice::gateway {
@@ -179,16 +180,9 @@ void Connection::choose_request_id() {
       return;
     }
   }
-  // Unlike any other in this process, and hard to guess from those before.
-  std::uint64_t number = ++gateway_.next_id_ * 0x9e3779b97f4a7c15U;
-  number = (number ^ (number >> 31U)) * 0x7fb5d329728ea185U;
-  number ^= number >> 29U;
-  const auto clock = static_cast<std::uint64_t>(exchange.began.wall().time_since_epoch().count());
-  char* at = exchange.request_id.data();
-  for (const std::uint64_t word : {clock, number}) {
-    for (int shift = 60; shift >= 0; shift -= 4) *at++ = "0123456789abcdef"[word >> shift & 15U];
-  }
-  exchange.request_id_bytes = 32;
+  gateway_.ids_.write_next(exchange.began.wall(),
+                           std::span{exchange.request_id}.first<RequestIds::kBytes>());
+  exchange.request_id_bytes = RequestIds::kBytes;
 }
 
 }  // namespace sluice::gateway

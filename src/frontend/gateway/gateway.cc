@@ -35,7 +35,7 @@ Gateway::Gateway(const Parts& parts, std::shared_ptr<const GatewayOptions> optio
       name_(process_name()),
       via_1_0_(fmt::format("1.0 {}", name_)),
       via_1_1_(fmt::format("1.1 {}", name_)),
-      next_id_(random_seed()),
+      ids_({random_seed(), random_seed()}),
       random_(random_seed()) {}
 
 Gateway::~Gateway() {

@@ -8,6 +8,7 @@
 #include "frontend/access_record.h"
 #include "frontend/gateway/buffer_pool.h"
 #include "frontend/gateway/connection.h"
+#include "frontend/gateway/request_ids.h"
 #include "frontend/gateway/routing.h"
 #include "net/acceptor.h"
 #include "net/event_loop.h"
@@ -142,7 +143,7 @@ class Gateway {
   std::string via_1_1_;
   std::array<char, net::kHttpDateBytes> date_;
   std::int64_t date_second_ = -1;  // of date_, since 1970
-  std::uint64_t next_id_ = 0;
+  RequestIds ids_;
   std::size_t in_flight_ = 0;
   std::size_t held_ = 0;
   Random random_;                 // of trace ids

@@ -82,7 +82,6 @@ std::unique_ptr<UpstreamConnection> UpstreamServer::take_idle() noexcept {
   connection->used_before_ = true;
   --idle_count_;
   ++in_use_;
-  ++counts_.reuses;
   return connection;
 }
 
@@ -91,7 +90,6 @@ std::unique_ptr<UpstreamConnection> UpstreamServer::take(bool fresh) {
   const std::optional<net::SocketAddress> to = address();
   if (!to) return nullptr;
   auto connection = std::make_unique<UpstreamConnection>(*this);
-  ++counts_.connections;
   const net::IoResult result = connection->stream_.connect(loop_, *to);
   if (result.is_failed()) return nullptr;
   if (options_.tls != nullptr) {
@@ -125,7 +123,7 @@ void UpstreamServer::drop(std::unique_ptr<UpstreamConnection> connection) noexce
 }
 
 void UpstreamServer::failed(MonoTime now) noexcept {
-  ++counts_.failures;
+  ++failures_;
   if (++failures_in_a_row_ < options_.failures) return;
   failures_in_a_row_ = 0;
   alone_until_ = now + options_.left_alone_for;

@@ -49,12 +49,6 @@ class UpstreamConnection : public net::ListHook {
   bool used_before_ = false;
 };
 
-struct UpstreamCounts {
-  std::uint64_t connections = 0;  // that were opened
-  std::uint64_t reuses = 0;
-  std::uint64_t failures = 0;
-};
-
 class UpstreamServer {
  public:
   // Names are looked up now, and again from time to time.
@@ -87,7 +81,7 @@ class UpstreamServer {
   [[nodiscard]] const std::string& name() const noexcept { return name_; }  // host:port
   [[nodiscard]] std::uint32_t in_use() const noexcept { return in_use_; }
   [[nodiscard]] std::size_t idle() const noexcept { return idle_count_; }  // connections
-  [[nodiscard]] const UpstreamCounts& counts() const noexcept { return counts_; }
+  [[nodiscard]] std::uint64_t failures() const noexcept { return failures_; }
 
  private:
   friend class UpstreamConnection;
@@ -119,7 +113,7 @@ class UpstreamServer {
   MonoTime alone_until_;
   std::int64_t turn_ = 0;   // of the weighted round
   std::uint64_t seed_ = 0;  // for choosing by hash
-  UpstreamCounts counts_;
+  std::uint64_t failures_ = 0;
 };
 
 class UpstreamGroup {

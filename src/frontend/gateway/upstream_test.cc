@@ -91,7 +91,7 @@ TEST_F(Choice, LeavesAServerAloneAfterSomeFailuresInARow) {
   EXPECT_TRUE(server(0).is_left_alone(now_));
   EXPECT_EQ(chosen(3), (Numbers{1, 1, 1}));
   now_ += 10s;
-  EXPECT_EQ(server(0).counts().failures, 3U);
+  EXPECT_EQ(server(0).failures(), 3U);
   EXPECT_FALSE(server(0).is_left_alone(now_));
 }
 

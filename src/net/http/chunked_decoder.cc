@@ -8,7 +8,7 @@
 namespace sluice::net {
 namespace {
 
-// Fifteen digits are a petabyte, and no sum of them overflows anything.
+// Fifteen digits are one byte less than an exbibyte: no size of a chunk overflows anything.
 constexpr std::uint8_t kDigitsMax = 15;
 
 constexpr const char* kNoSize = "a chunk without a size";

@@ -2,6 +2,7 @@
 
 #include "base/digest.h"
 #include "base/file_descriptor.h"
+#include "base/read_file.h"
 
 #include <fmt/format.h>
 
@@ -57,9 +58,9 @@ std::optional<Failed> objection(const std::string& path, const struct stat& file
     return failed(fmt::format("{} is {}, not a file", path, kind_of(file.st_mode)),
                   "name a regular file");
   }
-  if ((file.st_mode & S_IWOTH) != 0 && !limits.world_writable) {
-    return failed(fmt::format("{} can be changed by every user of this machine", path),
-                  fmt::format("chmod o-w {}", path));
+  if (!limits.world_writable) {
+    Parsed<void> trusted = refuse_if_world_writable(path, file.st_mode);
+    if (!trusted) return Failed{ReadFailure{.missing = false, .what = std::move(trusted.error())}};
   }
   if (static_cast<std::size_t>(file.st_size) > limits.bytes_max) return too_large(path, limits);
   return std::nullopt;

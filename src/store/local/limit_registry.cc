@@ -18,6 +18,7 @@ enum Flag : std::uint8_t {
   kHasQueue = 8,
   kHasTtl = 16,
   kHasZone = 32,
+  kStandsIn = 64,
 };
 
 constexpr std::size_t kMeaning = offsetof(LimitRecord, amount);  // what comes before is bookkeeping
@@ -62,6 +63,7 @@ LimitRecord record_of(const Limit& limit) noexcept {
   if (limit.queue) flags |= kHasQueue;
   if (limit.ttl) flags |= kHasTtl;
   if (limit.zone) flags |= kHasZone;
+  if (limit.stands_in) flags |= kStandsIn;
   record.flags = static_cast<std::uint8_t>(flags);
   const std::string zone = limit.zone.value_or("");
   std::copy_n(zone.begin(), std::min(zone.size(), record.zone.size() - 1), record.zone.begin());
@@ -76,7 +78,8 @@ Limit limit_of(const LimitRecord& record) {
               .refill = optional_enum<Refill>(record.refill),
               .align = optional_enum<Align>(record.align),
               .unit = optional_enum<CalendarUnit>(record.unit),
-              .count_denied = (record.flags & kCountDenied) != 0};
+              .count_denied = (record.flags & kCountDenied) != 0,
+              .stands_in = (record.flags & kStandsIn) != 0};
   if ((record.flags & kHasBurst) != 0) limit.burst = record.burst;
   if ((record.flags & kHasGranularity) != 0) limit.granularity = Nanos{record.granularity};
   if ((record.flags & kHasQueue) != 0) limit.queue = Nanos{record.queue};

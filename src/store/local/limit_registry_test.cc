@@ -68,6 +68,22 @@ TEST(LimitRegistry, KeepsNumbersOverARestart) {
   }
 }
 
+// What was counted under an override is known as such after a restart.
+TEST(LimitRegistry, TellsALimitFromOneThatStandsInForAnother) {
+  const testing::TempFolder folder;
+  Limit limit = testing::all_subjects().front().limit;
+  LimitNumber number = 0;
+  {
+    const std::unique_ptr<LocalStore> store = open_file(folder.file("state"), after(0s));
+    const LimitNumber own = store->use(limit, after(0s)).value();
+    limit.stands_in = true;
+    number = store->use(limit, after(0s)).value();
+    EXPECT_NE(number, own);
+  }
+  const std::unique_ptr<LocalStore> store = open_file(folder.file("state"), after(0s));
+  EXPECT_TRUE(store->limit(number).limit().stands_in);
+}
+
 TEST(LimitRegistry, SaysWhenThereAreTooManyLimits) {
   const std::unique_ptr<LocalStore> store = open_anonymous();
   const std::size_t numbers = use_all(*store, 0s).size();

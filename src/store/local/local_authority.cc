@@ -16,8 +16,10 @@ Completion LocalAuthority::decide_all(Call& call, Now now) noexcept {
   call.failed = false;
   if (call.count == 1 && !call.checks[0].probe) {
     const Check& check = call.checks[0];
-    worker_.decide(check, {.remember_refusals = !check.may_be_refunded, .scale = check.scale}, now,
-                   call.answers[0]);
+    // Units that were taken ahead have no receipt by which they could be given back.
+    const Worker::Use use{.remember_refusals = !check.may_be_refunded,
+                          .scale = check.scale && !check.may_be_refunded};
+    worker_.decide(check, use, now, call.answers[0]);
     call.admitted = call.answers[0].decision.allowed();
   } else {
     call.admitted = table_.decide_all(call.asked(), now, call.answered());

@@ -60,7 +60,7 @@ struct LimitRecord {
   std::uint8_t refill = 0;  // optional ones: the enumerator plus one, 0 when absent
   std::uint8_t align = 0;
   std::uint8_t unit = 0;
-  std::uint8_t flags = 0;  // which optional numbers are present, count_denied
+  std::uint8_t flags = 0;  // which optional numbers are present, count_denied, stands_in
   std::array<char, 51> zone{};
 };
 static_assert(sizeof(LimitRecord) == 120);

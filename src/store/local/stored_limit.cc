@@ -249,7 +249,8 @@ Debt StoredLimit::debt(const StateBuffer& state, Now now) const noexcept {
 }
 
 void StoredLimit::carry_over(const StoredLimit& from, StateBuffer& state, Now now,
-                             OnChange change) const noexcept {
+                             OnChange on_edit) const noexcept {
+  const OnChange change = change_from(from, on_edit);
   const bool carried = std::visit(
       [&]<class From, class To>(const From& before, const To& after) noexcept {
         if constexpr (!std::is_same_v<From, To>) {
@@ -289,7 +290,8 @@ void StoredLimit::carry_over(const StoredLimit& from, StateBuffer& state, Now no
   (void)apply({.action = Action::charge, .cost = kept, .receipt = {}}, state, now);
 }
 
-bool StoredLimit::honours(const StoredLimit& issuer, OnChange change) const noexcept {
+bool StoredLimit::honours(const StoredLimit& issuer, OnChange on_edit) const noexcept {
+  const OnChange change = change_from(issuer, on_edit);
   return std::visit(
       [&]<class From, class To>(const From& before, const To& after) noexcept {
         if constexpr (!std::is_same_v<From, To>)

@@ -136,10 +136,10 @@ class StoredLimit {
 
   // The state of a key that another limit wrote, as one of this limit.
   void carry_over(const StoredLimit& from, StateBuffer& state, Now now,
-                  OnChange change) const noexcept;
+                  OnChange on_edit) const noexcept;
 
   // Whether a receipt of that limit names a charge in states of this one.
-  [[nodiscard]] bool honours(const StoredLimit& issuer, OnChange change) const noexcept;
+  [[nodiscard]] bool honours(const StoredLimit& issuer, OnChange on_edit) const noexcept;
 
  private:
   // How a word is divided: the upper bits number a window, the others hold one or two counts.
@@ -156,6 +156,10 @@ class StoredLimit {
                                    Receipt& receipt) const noexcept;
   [[nodiscard]] static Stepped written(std::uint64_t& word, std::uint64_t after) noexcept {
     return std::exchange(word, after) != after ? Stepped::changed : Stepped::unchanged;
+  }
+  // Where one of the two stands in for the other, nothing was edited.
+  [[nodiscard]] OnChange change_from(const StoredLimit& other, OnChange on_edit) const noexcept {
+    return limit_.stands_in || other.limit_.stands_in ? OnChange::keep : on_edit;
   }
   [[nodiscard]] static Layout layout_of(const core::CompiledLimit& limit) noexcept;
 

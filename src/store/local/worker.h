@@ -12,7 +12,7 @@
 // be refused although up to lease_size * workers units are left, and somewhat more with buckets,
 // where giving back out of order returns less than was taken. Leased requests have no receipt,
 // and a new epoch drops leases without giving them back, since the charge may be gone: limits with
-// refunds do not scale.
+// refunds do not scale, which LocalAuthority sees to.
 //
 // One thread. No call allocates.
 #pragma once

@@ -59,6 +59,9 @@ class LoadConnection : public net::ListHook {
 
   // Only while there is none. The ending may come from inside this call.
   void send(const LoadRequest& request, MonoTime now);
+  [[nodiscard]] bool is_under_way() const noexcept {
+    return state_ == State::connecting || state_ == State::busy;
+  }
   // As if it had never been; no ending comes.
   void abandon() noexcept;
 

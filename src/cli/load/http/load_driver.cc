@@ -178,9 +178,13 @@ void LoadDriver::set_free(LoadConnection& connection, MonoTime now) {
 
 // What was due when the run was stopped and did not go out counts as offered, too.
 void LoadDriver::leave_unfinished() {
-  tally_.unfinished = in_flight_;
-  for (const auto& connection : connections_) connection->abandon();
   const MonoTime time = now();
+  for (const auto& connection : connections_) {
+    if (connection->is_under_way()) {
+      tally_.count_unfinished(connection->request().due - begin_, time - begin_);
+    }
+    connection->abandon();
+  }
   while (plan_.schedule && next_ < requests_ && next_due_ <= time) {
     tally_.count_offered(next_due_ - begin_);
     tally_.count_not_sent(next_due_ - begin_, time - begin_);

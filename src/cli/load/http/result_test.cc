@@ -69,6 +69,16 @@ TEST(Tally, KeepsBothTimes) {
   EXPECT_EQ(result.tally.whole_latency.max(), 101ms);
 }
 
+// Neither does a run that is stopped forget what it was still waiting for.
+TEST(Tally, CountsTheWaitOfWhatDidNotEnd) {
+  Tally tally{1s, 1};
+  tally.count_offered(1s);
+  tally.count_unfinished(1s, 9s);
+  EXPECT_EQ(tally.unfinished, 1U);
+  EXPECT_EQ(tally.whole_latency.count(), tally.offered);
+  EXPECT_EQ(tally.whole_latency.max(), 8s);
+}
+
 // What never went out was waited for as well.
 TEST(Tally, CountsTheWaitOfWhatWasNotSent) {
   Tally tally{1s, 1};

@@ -43,6 +43,13 @@ void Tally::count_not_sent(Nanos due, Nanos now) {
   whole_latency.record(now - due);
 }
 
+// It would have taken longer still, but so long it did take. Without it a server that hangs would
+// look fast.
+void Tally::count_unfinished(Nanos due, Nanos now) {
+  ++unfinished;
+  whole_latency.record(now - due);
+}
+
 void Tally::count_ending(const RequestTimes& times, std::uint64_t client, const Ending& ending) {
   first_sent = std::min(first_sent, times.sent);
   last_over = std::max(last_over, times.over);

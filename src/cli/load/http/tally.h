@@ -66,6 +66,7 @@ struct Tally {
 
   void count_offered(Nanos due);
   void count_not_sent(Nanos due, Nanos now);
+  void count_unfinished(Nanos due, Nanos now);
   void count_ending(const RequestTimes& times, std::uint64_t client, const Ending& ending);
   void note_retry_after(std::uint64_t seconds) noexcept;
   // That of another thread of the same run.
@@ -85,7 +86,7 @@ struct Tally {
   // From the scheduled start.
   Histogram admitted_latency;
   Histogram refused_latency;
-  Histogram whole_latency;  // of everything that was offered, however it ended
+  Histogram whole_latency;  // of everything that was offered, however it ended, or has not yet
   // From sending.
   Histogram admitted_service;
   Histogram refused_service;

@@ -1,0 +1,69 @@
+#include "engine/block_book.h"
+
+#include "support/temp_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace sluice::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr WallTime kNow{1'700'000'000s};
+
+BlockNote note(std::uint64_t block) {
+  return {.block = block,
+          .refusals = block + 1,
+          .since = kNow,
+          .until = kNow + 1h,
+          .rule = "login",
+          .label = "ip=192.0.2.1"};
+}
+
+class BlockBookTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::string file() const { return folder_.file("blocks"); }
+
+  void overwrite(std::size_t at, std::string_view bytes) const {
+    std::fstream stream{file(), std::ios::binary | std::ios::in | std::ios::out};
+    stream.seekp(static_cast<std::streamoff>(at));
+    stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+
+  testing::TempFolder folder_;
+};
+
+// What the power leaves of a file that was made a moment before: its size.
+TEST_F(BlockBookTest, TakesAFileOfZerosForANewOne) {
+  (void)BlockBook::open(file()).value();
+  const auto size = std::filesystem::file_size(file());
+  std::filesystem::remove(file());
+  std::ofstream{file()}.flush();
+  std::filesystem::resize_file(file(), size);
+
+  const auto book = BlockBook::open(file());
+  ASSERT_TRUE(book) << book.error().text();
+  (*book)->write(note(7), kNow);
+  EXPECT_EQ(BlockBook::open(file()).value()->list(kNow).size(), 1U);
+}
+
+TEST_F(BlockBookTest, RefusesAFileOfAnotherKind) {
+  BlockBook::open(file()).value()->write(note(7), kNow);
+  overwrite(0, std::string(8, '\0'));
+  const auto without_its_mark = BlockBook::open(file());
+  ASSERT_FALSE(without_its_mark) << "it is not empty";
+  EXPECT_NE(without_its_mark.error().message.find("is not a file of blocks"), std::string::npos);
+  overwrite(0, "SOMETHING");
+  EXPECT_FALSE(BlockBook::open(file()));
+  std::filesystem::resize_file(file(), 100);
+  EXPECT_FALSE(BlockBook::open(file()));
+}
+
+}  // namespace
+}  // namespace sluice::engine
