@@ -98,6 +98,55 @@ TEST_F(Requests, BringTheirAmountInAHeaderOfATrustedProxyOnly) {
   EXPECT_EQ(passed_as({.user = "b", .through_trusted = false}, 100, headers), 5);
 }
 
+// An override multiplies what the request brings: the amount, and the burst that goes with it.
+TEST_F(Requests, BringAnAmountThatAnOverrideMultiplies) {
+  rules::RuleLimit written = limit("5/1h");
+  written.limit.burst = 5;
+  rules::RuleLimit from = written;
+  from.from = {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 1'000'000'000};
+  const auto first_answer = [&](const rules::RuleLimit& one, const char* factor,
+                                const identity::Attributes* claims) {
+    auto made = Snapshot::make(
+        std::make_shared<const rules::RuleSet>(
+            rules::RuleList{.rules = {rule("r", {one}, {per(Kind::user)})}}),
+        {{.subject = Subject::parse("user=ann").value(),
+          .permille = parse_factor(factor).value(),
+          .until = std::nullopt,
+          .note = {}}},
+        *local_, now_);
+    EXPECT_TRUE(made) << made.error().text();
+    worker_->use(*made);
+    now_ = {.mono = now_.mono + 1000h, .wall_offset = now_.wall_offset};  // all is forgotten
+    EXPECT_EQ(passed_as({.user = "ann", .claims = claims}, 1), 1);
+    return op_.limits().empty() ? std::pair{0UL, 0UL}
+                                : std::pair{op_.limits()[0].decision.remaining,
+                                            op_.limits()[0].amount};
+  };
+  EXPECT_EQ(first_answer(written, "3x", nullptr), (std::pair{14UL, 15UL}));
+  EXPECT_EQ(first_answer(from, "3x", nullptr), (std::pair{14UL, 15UL}));
+  const Claims some{{{"quota", "20"}}};
+  EXPECT_EQ(first_answer(from, "3x", &some), (std::pair{14UL, 60UL}));
+  EXPECT_EQ(first_answer(from, "0.2x", &some), (std::pair{0UL, 4UL}));
+}
+
+// As much as can be enforced, and not what is written for those who bring nothing.
+TEST_F(Requests, BringAnAmountThatCannotBeMultipliedSoOften) {
+  const rules::RuleLimit from = brought(
+      "5/1s", {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 1'000'000'000});
+  auto made = Snapshot::make(std::make_shared<const rules::RuleSet>(rules::RuleList{
+                                 .rules = {rule("r", {from}, {per(Kind::user)})}}),
+                             {{.subject = Subject::parse("user=ann").value(),
+                               .permille = parse_factor("1000x").value(),
+                               .until = std::nullopt,
+                               .note = {}}},
+                             *local_, now_);
+  ASSERT_TRUE(made) << made.error().text();
+  worker_->use(*made);
+  const Claims much{{{"quota", "2000000"}}};
+  EXPECT_EQ(passed_as({.user = "ann", .claims = &much}, 2), 2);
+  EXPECT_EQ(op_.decision.limit, 1'000'000'000U);
+}
+
 // More amounts than a worker remembers and the table has numbers for: the first ones count, then
 // the written one does. Rules still find room.
 TEST_F(Requests, BringMoreAmountsThanThereIsRoomFor) {

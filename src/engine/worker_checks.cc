@@ -131,11 +131,12 @@ Worker::InForce Worker::in_force(const Plan& plan, const PlannedLimit& limit,
     return {.number = snapshot.number(limit, *changed),
             .amount = multiplied(limit.written->limit, changed->permille).amount};
   }
-  std::uint64_t amount = amount_of(*limit.written, asked);
-  if (changed != nullptr) amount = multiplied({.amount = amount}, changed->permille).amount;
-  const store::LimitNumber number = amounts_.number(limit, amount, now);
-  // There may be no number left for another amount.
-  return number == limit.number ? written : InForce{.number = number, .amount = amount};
+  const Amounts::Brought brought =
+      amounts_.find(limit,
+                    {.amount = amount_of(*limit.written, asked),
+                     .permille = changed != nullptr ? changed->permille : 1000},
+                    now);
+  return {.number = brought.number, .amount = brought.amount};
 }
 
 // ---- labels -----------------------------------------------------------------------------------
