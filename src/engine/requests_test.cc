@@ -98,6 +98,28 @@ TEST_F(Requests, BringTheirAmountInAHeaderOfATrustedProxyOnly) {
   EXPECT_EQ(passed_as({.user = "b", .through_trusted = false}, 100, headers), 5);
 }
 
+// Of two lines one may be the client's own, whichever it is that the proxy wrote.
+TEST_F(Requests, BringNoAmountInHeadersThatDisagree) {
+  use({rule(
+      "r",
+      {brought("5/1h", {.kind = rules::AmountFrom::Kind::header, .name = "x-quota", .max = 50})},
+      {per(Kind::user)})});
+  EXPECT_EQ(passed_as({.user = "a", .through_trusted = true}, 100,
+                      {{"X-Quota", "20"}, {"x-quota", "50"}}),
+            5);
+  EXPECT_EQ(passed_as({.user = "b", .through_trusted = true}, 100,
+                      {{"X-Quota", "20"}, {"x-quota", "20"}}),
+            20);
+}
+
+TEST_F(Requests, BringMoreThanCanBeReadAsTheMost) {
+  use({rule("r",
+            {brought("5/1h", {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 50})},
+            {per(Kind::user)})});
+  const Claims endless{{{"quota", "99999999999999999999999"}}};
+  EXPECT_EQ(passed_as({.user = "a", .claims = &endless}, 100), 50);
+}
+
 // An override multiplies what the request brings: the amount, and the burst that goes with it.
 TEST_F(Requests, BringAnAmountThatAnOverrideMultiplies) {
   rules::RuleLimit written = limit("5/1h");
@@ -173,6 +195,75 @@ TEST_F(Requests, BringMoreAmountsThanThereIsRoomFor) {
     more.push_back(rule("more" + std::to_string(i), {limit(std::to_string(7000 + i) + "/1h")}));
   }
   EXPECT_TRUE(Snapshot::make({.rules = more}, *local_, now_));
+}
+
+// ---- what clients say of themselves -----------------------------------------------------------
+
+// Whoever says several things pays for the dearest; what cannot be read is the dearest there is.
+TEST_F(Requests, CostTheMostOfWhatTheySay) {
+  rules::Rule sized = rule("sized", {limit("1000/1h")});
+  const auto cost_of = [&](const Sent& sent) {
+    now_ = {.mono = now_.mono + 2h, .wall_offset = now_.wall_offset};  // all is forgotten
+    EXPECT_EQ(ask(sent), Action::pass);
+    return 1000 - decision_.remaining;
+  };
+  sized.cost = {.kind = rules::CostRule::Kind::query, .name = "size", .max = 100};
+  use({sized});
+  EXPECT_EQ(cost_of({}), 1U);
+  EXPECT_EQ(cost_of({.target = "/?size=7"}), 7U);
+  EXPECT_EQ(cost_of({.target = "/?size=0"}), 1U);
+  EXPECT_EQ(cost_of({.target = "/?size=1000"}), 100U);
+  EXPECT_EQ(cost_of({.target = "/?size=99999999999999999999999"}), 100U);
+  EXPECT_EQ(cost_of({.target = "/?size=1&size=50"}), 50U);
+  EXPECT_EQ(cost_of({.target = "/?size=50&%73ize=1"}), 50U);
+  EXPECT_EQ(cost_of({.target = "/?size=x&size=50"}), 50U);
+  EXPECT_EQ(cost_of({.target = "/?size=+50"}), 50U);
+  EXPECT_EQ(cost_of({.target = "/?size=%2B50"}), 50U);
+  EXPECT_EQ(cost_of({.target = "/?size=-50"}), 1U);
+  std::string endless;
+  for (int i = 0; i < 2000; ++i) endless += "%39";
+  EXPECT_EQ(cost_of({.target = "/?size=" + endless}), 100U);
+
+  sized.cost = {.kind = rules::CostRule::Kind::header, .name = "x-size", .max = 100};
+  use({sized});
+  EXPECT_EQ(cost_of({.headers = {{"X-Size", "7"}}}), 7U);
+  EXPECT_EQ(cost_of({.headers = {{"X-Size", "99999999999999999999999"}}}), 100U);
+  EXPECT_EQ(cost_of({.headers = {{"X-Size", "1"}, {"x-size", "50"}}}), 50U);
+}
+
+// A server behind may take the last of several values where another one takes the first. So a
+// client that varies one of them would be counted anew each time, and be known to the server by the
+// other.
+TEST_F(Requests, AreNotCountedByValuesThatDisagree) {
+  for (const Kind kind : {Kind::header, Kind::query}) {
+    const auto with = [&](const std::string& one, const std::string& two) {
+      return kind == Kind::header
+                 ? Sent{.headers = {{"X-User", one}, {"x-user", two}}}
+                 : Sent{.target = "/?x-user=" + one + "&%78-user=" + two};
+    };
+    now_ = {.mono = now_.mono + 2h, .wall_offset = now_.wall_offset};
+    rules::Rule users = rule("users", {limit("2/1h")}, {per(kind, "x-user")});
+    use({users});
+    EXPECT_EQ(passed(3, with("ann", "ann")), 2) << "they agree";
+    EXPECT_EQ(passed(1, with("1", "bob")), 1) << "by address";
+    EXPECT_EQ(passed(1, with("2", "bob")), 1);
+    EXPECT_EQ(passed(1, with("3", "bob")), 0);
+    EXPECT_EQ(passed(1, with("bob", "4")), 0);
+    EXPECT_EQ(passed(3, {.ip = "192.0.2.2"}), 2);
+
+    now_ = {.mono = now_.mono + 2h, .wall_offset = now_.wall_offset};
+    users.missing = rules::Missing::skip;
+    use({users});
+    EXPECT_EQ(passed(3, {}), 3) << "skipped";
+    EXPECT_EQ(passed(1, with("1", "bob")), 1);
+    EXPECT_EQ(passed(1, with("2", "bob")), 1);
+    EXPECT_EQ(passed(1, with("3", "bob")), 0) << "not skipped";
+
+    users.missing = rules::Missing::refuse;
+    use({users});
+    EXPECT_EQ(ask(with("1", "bob")), Action::reject);
+    EXPECT_EQ(reason_, Reason::missing_value);
+  }
 }
 
 // ---- counting afterwards ----------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // From the rules that concern a request to what the store is asked.
-#include "base/text.h"
+#include "engine/key.h"
+#include "engine/stated_number.h"
 #include "engine/worker.h"
 
 #include <algorithm>
@@ -36,7 +37,8 @@ std::string_view tier_of(const Plan& plan, const identity::Identity& client,
 }
 
 // The amount that a request brings along; the written one where it brings none that can be used. A
-// header counts only from a peer that is trusted: anybody else would set his own limit.
+// header counts only from a peer that is trusted: anybody else would set his own limit; and only if
+// it says one thing: of two, the client may have written one.
 std::uint64_t amount_of(const rules::RuleLimit& limit, const rules::Asked& asked) noexcept {
   const rules::AmountFrom& from = *limit.from;
   std::string_view text;
@@ -44,9 +46,9 @@ std::uint64_t amount_of(const rules::RuleLimit& limit, const rules::Asked& asked
     const identity::Attributes* const claims = asked.client.claims;
     if (claims != nullptr) text = claims->find(from.name);
   } else if (asked.client.through_trusted) {
-    text = asked.request.header(from.name).value_or(std::string_view{});
+    text = only_header(asked.request, from.name);
   }
-  const std::optional<std::uint64_t> amount = parse_number(text);
+  const std::optional<std::uint64_t> amount = stated_number(text);
   if (!amount || *amount == 0) return limit.limit.amount;
   return std::min(*amount, from.max);
 }
