@@ -334,7 +334,7 @@ const config::Format kPerFormat{"PER",
 const config::Format kTierByFormat{
     "ATTRIBUTE", "^(client\\.(tier|tenant|country|asn|authenticated)|claim\\..+)$", check_tier_by};
 const config::Format kRateFormat{
-    "RATE", "^[0-9]+/([0-9]+[a-z]+)+$|^[0-9]+/(day|week|month|year)$",
+    "RATE", "^(0|[1-9][0-9]*)/(([0-9]+[a-z]+)+|day|week|month|year)$",
     [](std::string_view text) { return problem_of(core::parse_limit(text, std::nullopt)); }};
 const config::Format kDurationFormat{
     "DURATION", "^([0-9]+(ns|us|ms|s|m|h|d|w))+$",
