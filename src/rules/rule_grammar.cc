@@ -18,6 +18,9 @@ using config::Section;
 using config::text;
 using config::word;
 
+// More than this and an edit would take minutes.
+constexpr std::uint64_t kRulesMax = 1'000'000;
+
 }  // namespace
 
 const Section& rules_file_section() {
@@ -42,13 +45,35 @@ const Section& rules_file_section() {
                 .meaning = "Whether servers take `/LOGIN` for `/login`: all of them, or those of "
                            "the hosts that are listed. Paths are then compared in lower case.",
                 .fallback = "false",
-                .examples = {"[intranet.example.com]"}}},
+                .examples = {"[intranet.example.com]"}},
+               {.name = "rules_max",
+                .shape = number(1, kRulesMax) | map_of(rules_max_section),
+                .meaning = "How many rules there may be, in all and in one domain: one more is "
+                           "refused, with those that are there in force.",
+                .fallback = "10000",
+                .examples = {"50000", "{all: 50000, per_domain: 1000}"}}},
       .hints = {{"limits", "write a list of rules under 'rules', each with its 'limit'"},
                 {"descriptors",
                  "a file of envoyproxy/ratelimit is loaded by rules_from: {envoy: "
                  "DIR}"},
                 {"domain", "write 'domain' in each rule"},
                 {"default", "write unmatched: allow or unmatched: reject"}}};
+  return kSection;
+}
+
+const Section& rules_max_section() {
+  static const Section kSection{
+      .name = "rules_max",
+      .meaning = "How many rules there may be.",
+      .keys = {{.name = "all",
+                .shape = number(1, kRulesMax),
+                .meaning = "In all domains together.",
+                .fallback = "10000"},
+               {.name = "per_domain",
+                .shape = number(1, kRulesMax),
+                .meaning = "In each domain.",
+                .fallback = "10000"}},
+      .at_least_one = {{"all", "per_domain"}}};
   return kSection;
 }
 
