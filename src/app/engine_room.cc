@@ -51,7 +51,7 @@ bool EngineRoom::replace(const Configuration& configuration, config::Diagnostics
                   .envoy = nullptr,
                   .lists = nullptr,
                   .identifier = load_clients(configuration.clients, diagnostics),
-                  .require_proof = configuration.clients.require,
+                  .policy = configuration.clients.policy,
                   .counters = nullptr};
   if (configuration.envoy) content.envoy = envoy_snapshot(*configuration.envoy, diagnostics);
   const bool has_trees = content.envoy != nullptr || !configuration.envoy;
@@ -190,7 +190,7 @@ void RoomWorker::take_over() {
   worker_.use(content_.snapshot);
   envoy_.use(content_.envoy);
   worker_.use(content_.lists);
-  worker_.use(content_.identifier, content_.require_proof);
+  worker_.use(content_.identifier, content_.policy);
 }
 
 }  // namespace sluice::app

@@ -41,7 +41,7 @@ class EngineRoom {
     std::shared_ptr<const engine::EnvoySnapshot> envoy;  // null: there are no trees
     std::shared_ptr<const engine::Lists> lists;
     std::shared_ptr<const identity::Identifier> identifier;
-    bool require_proof = false;
+    engine::ClientPolicy policy;
     std::shared_ptr<const frontend::DecisionCounters> counters;  // null: nobody counts
   };
 

@@ -303,7 +303,7 @@ ExitCode explain_request(const ExplainOptions& options, const app::Configuration
     return ExitCode::failure;
   }
   engine::Worker& worker = (*engine)->worker();
-  worker.use(identifier, configuration.clients.require);
+  worker.use(identifier, configuration.clients.policy);
 
   auto op = std::make_unique<engine::Op>();
   for (std::uint32_t i = 0; i < options.repeat; ++i) {
