@@ -54,6 +54,7 @@ std::string_view word(Per::Kind kind) noexcept {
     case Per::Kind::header: return "header";
     case Per::Kind::query: return "query";
     case Per::Kind::claim: return "claim";
+    case Per::Kind::attribute: return "attribute";
     case Per::Kind::descriptor: return "descriptor";
   }
   return "unknown";

@@ -131,6 +131,8 @@ std::string_view value_of(const Per& per, const rules::Asked& asked,
     case Per::Kind::query: return only_query_field(asked.query, per.name, scratch);
     case Per::Kind::claim:
       return client.claims != nullptr ? client.claims->find(per.name) : std::string_view{};
+    case Per::Kind::attribute:
+      return client.attributes != nullptr ? client.attributes->find(per.name) : std::string_view{};
     case Per::Kind::descriptor: return descriptor_value(asked.request, per.name);
   }
   return {};

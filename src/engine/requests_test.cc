@@ -197,6 +197,50 @@ TEST_F(Requests, BringMoreAmountsThanThereIsRoomFor) {
   EXPECT_TRUE(Snapshot::make({.rules = more}, *local_, now_));
 }
 
+// ---- attributes of API keys -------------------------------------------------------------------
+
+class KeyAttributes : public Requests {
+ protected:
+  const Sent paid_{.headers = {{"x-api-key", "paid-key"}}};
+  const Sent free_{.headers = {{"x-api-key", "free-key"}}};
+};
+
+TEST_F(KeyAttributes, AreWhatIsCountedPer) {
+  use({rule("teams", {limit("2/1h")}, {per(Kind::attribute, "team")})});
+  EXPECT_EQ(passed(3, paid_), 2);
+  Sent elsewhere = paid_;
+  elsewhere.ip = "192.0.2.2";
+  EXPECT_EQ(passed(3, elsewhere), 0) << "the same team";
+  EXPECT_EQ(passed(3, free_), 2) << "no team: by address";
+}
+
+TEST_F(KeyAttributes, ChooseTheTier) {
+  rules::Rule tiered = rule("tiered", {limit("2/1h")}, {per(Kind::api_key)});
+  tiered.tiers = rules::Tiers{.by = "attribute.plan", .values = {{"gold", {limit("5/1h")}}}};
+  use({tiered});
+  EXPECT_EQ(passed(9, paid_), 5);
+  EXPECT_EQ(passed(9, free_), 2);
+}
+
+TEST_F(KeyAttributes, BringTheAmount) {
+  use({rule("quotas",
+            {brought("2/1h",
+                     {.kind = rules::AmountFrom::Kind::attribute, .name = "quota", .max = 50})},
+            {per(Kind::api_key)})});
+  EXPECT_EQ(passed(9, paid_), 7);
+  EXPECT_EQ(passed(9, free_), 2);
+}
+
+TEST_F(KeyAttributes, AreMatched) {
+  rules::Rule gold = rule("gold", {limit("1/1h")});
+  gold.match.attributes = {
+      {.name = "plan", .value = {.kind = rules::TextMatch::Kind::exact, .text = "gold"}}};
+  use({gold});
+  EXPECT_EQ(passed(3, free_), 3);
+  EXPECT_EQ(passed(3, {}), 3);
+  EXPECT_EQ(passed(3, paid_), 1);
+}
+
 // ---- what clients say of themselves -----------------------------------------------------------
 
 // Whoever says several things pays for the dearest; what cannot be read is the dearest there is.

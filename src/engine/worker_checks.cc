@@ -17,6 +17,10 @@ constexpr std::uint16_t kUnavailable = 503;
 
 bool is_shadow(const Rule& rule) noexcept { return rule.over.kind == Over::Kind::shadow; }
 
+std::string_view found_in(const identity::Attributes* all, std::string_view name) noexcept {
+  return all != nullptr ? all->find(name) : std::string_view{};
+}
+
 // Only what somebody vouches for chooses a limit. An address is given by the network.
 std::string_view tier_of(const Plan& plan, const identity::Identity& client,
                          std::array<char, 16>& scratch) noexcept {
@@ -30,8 +34,8 @@ std::string_view tier_of(const Plan& plan, const identity::Identity& client,
       const auto end = std::to_chars(scratch.data(), scratch.data() + scratch.size(), client.asn);
       return {scratch.data(), static_cast<std::size_t>(end.ptr - scratch.data())};
     }
-    case TierBy::claim:
-      return client.claims != nullptr ? client.claims->find(plan.tier_claim) : std::string_view{};
+    case TierBy::claim: return found_in(client.claims, plan.tier_name);
+    case TierBy::attribute: return found_in(client.attributes, plan.tier_name);
   }
   return {};
 }
@@ -42,11 +46,14 @@ std::string_view tier_of(const Plan& plan, const identity::Identity& client,
 std::uint64_t amount_of(const rules::RuleLimit& limit, const rules::Asked& asked) noexcept {
   const rules::AmountFrom& from = *limit.from;
   std::string_view text;
-  if (from.kind == rules::AmountFrom::Kind::claim) {
-    const identity::Attributes* const claims = asked.client.claims;
-    if (claims != nullptr) text = claims->find(from.name);
-  } else if (asked.client.through_trusted) {
-    text = only_header(asked.request, from.name);
+  switch (from.kind) {
+    case rules::AmountFrom::Kind::claim: text = found_in(asked.client.claims, from.name); break;
+    case rules::AmountFrom::Kind::attribute:
+      text = found_in(asked.client.attributes, from.name);
+      break;
+    case rules::AmountFrom::Kind::header:
+      if (asked.client.through_trusted) text = only_header(asked.request, from.name);
+      break;
   }
   const std::optional<std::uint64_t> amount = stated_number(text);
   if (!amount || *amount == 0) return limit.limit.amount;

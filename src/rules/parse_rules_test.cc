@@ -111,11 +111,17 @@ TEST(ParseRules, ReadsEveryKeyOfTheLanguage) {
   ASSERT_EQ(rule.match.descriptor.size(), 2U);
   EXPECT_EQ(rule.match.descriptor[1].name, "remote_address");
   EXPECT_EQ(rule.match.descriptor[1].value.kind, TextMatch::Kind::prefix);
-  ASSERT_EQ(rule.per.size(), 6U);
+  ASSERT_EQ(rule.match.attributes.size(), 2U);
+  EXPECT_EQ(rule.match.attributes[0].name, "plan");
+  EXPECT_EQ(rule.match.attributes[0].value.text, "gold");
+  EXPECT_EQ(rule.match.attributes[1].value.kind, TextMatch::Kind::prefix);
+  ASSERT_EQ(rule.per.size(), 7U);
   EXPECT_EQ(rule.per[1].kind, Per::Kind::path);
   EXPECT_EQ(rule.per[1].name, "id");
   EXPECT_EQ(rule.per[2].kind, Per::Kind::header);
   EXPECT_EQ(rule.per[2].name, "x-team");
+  EXPECT_EQ(rule.per[5].kind, Per::Kind::attribute);
+  EXPECT_EQ(rule.per[5].name, "team");
   EXPECT_EQ(rule.missing, Missing::skip);
   EXPECT_EQ(rule.cost.kind, CostRule::Kind::header);
   EXPECT_EQ(rule.cost.name, "x-cost");
@@ -147,7 +153,7 @@ TEST(ParseRules, ReadsEveryKeyOfTheLanguage) {
 TEST(ParseRules, ReadsEveryFormOfALimit) {
   const RuleList list = good(content_of(kCorpus / "rules" / "every_key.yaml"));
   const Rule& rule = rule_named(list, "everything");
-  ASSERT_EQ(rule.limits.size(), 7U);
+  ASSERT_EQ(rule.limits.size(), 8U);
   EXPECT_EQ(rule.limits[0].limit.burst, 200U) << "plain text takes the rule's options";
   EXPECT_TRUE(rule.limits[0].limit.count_denied);
   EXPECT_EQ(rule.limits[1].limit.algorithm, Algorithm::leaky_bucket);
@@ -164,8 +170,11 @@ TEST(ParseRules, ReadsEveryFormOfALimit) {
   EXPECT_EQ(rule.limits[5].from->name, "limits.rps");
   EXPECT_EQ(rule.limits[5].from->max, 1000U);
   ASSERT_TRUE(rule.limits[6].from);
-  EXPECT_EQ(rule.limits[6].from->kind, AmountFrom::Kind::header);
-  EXPECT_EQ(rule.limits[6].from->name, "x-limit");
+  EXPECT_EQ(rule.limits[6].from->kind, AmountFrom::Kind::attribute);
+  EXPECT_EQ(rule.limits[6].from->name, "rps");
+  ASSERT_TRUE(rule.limits[7].from);
+  EXPECT_EQ(rule.limits[7].from->kind, AmountFrom::Kind::header);
+  EXPECT_EQ(rule.limits[7].from->name, "x-limit");
   EXPECT_GT(rule.limits[6].place.line, rule.limits[5].place.line);
 
   ASSERT_TRUE(rule.tiers);

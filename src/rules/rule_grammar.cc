@@ -102,7 +102,8 @@ const Section& rule_section() {
             .meaning =
                 "What gets its own counter: `user`, `api_key`, `tenant`, `ip` (IPv6 as /64), "
                 "`ip/N`, `ip/N/M`, `country`, `asn`, `method`, `route`, `path.ID`, `header.X`, "
-                "`query.X`, `claim.X`, `descriptor.X`, or several of them together.",
+                "`query.X`, `claim.X`, `attribute.X` (of an API key), `descriptor.X`, or several "
+                "of them together.",
             .fallback = "[]",
             .examples = {"user", "[tenant, path.id]"}},
            {.name = "missing",

@@ -50,6 +50,7 @@ enum class Asks : std::uint8_t {
   query,
   cookie,
   descriptor,
+  attribute,
   tier,
   tenant,
   country,

@@ -139,6 +139,7 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
     names.add(Asks::query, rule.match.query);
     names.add(Asks::cookie, rule.match.cookies);
     names.add(Asks::descriptor, rule.match.descriptor);
+    names.add(Asks::attribute, rule.match.attributes);
     for (const NamedMatch& header : rule.match.headers) header_looks_ |= look_of(header.name);
     for (const IpRange& range : rule.match.addresses) {
       (range.first.is_v4 ? v4_lengths : v6_lengths)
@@ -195,10 +196,12 @@ RuleSet::Compiled RuleSet::compile(const Rule& rule, const IgnoreCase& ignore) {
   compiled.query = texts(match.query);
   compiled.cookies = texts(match.cookies);
   compiled.descriptor = texts(match.descriptor);
+  compiled.attributes = texts(match.attributes);
   compiled.fields =
       static_cast<std::uint32_t>(std::popcount(compiled.asks) + (match.paths.empty() ? 0 : 1) +
                                  static_cast<int>(match.headers.size() + match.query.size() +
-                                                  match.cookies.size() + match.descriptor.size()));
+                                                  match.cookies.size() + match.descriptor.size() +
+                                                  match.attributes.size()));
   return compiled;
 }
 
@@ -231,6 +234,7 @@ RuleIndex::Conditions RuleSet::conditions_of(const Rule& rule, const Compiled& c
   named(Asks::query, match.query);
   named(Asks::cookie, match.cookies);
   named(Asks::descriptor, match.descriptor);
+  named(Asks::attribute, match.attributes);
 
   const auto listed = [&](Asks kind, const auto& all, auto&& key_of) {
     if (all.empty()) return;
@@ -355,6 +359,11 @@ std::string_view RuleSet::examine_texts(const Compiled& compiled, const Asked& a
     };
     if (std::ranges::none_of(asked.request.descriptor, is_it)) return "descriptor";
   }
+  for (const Text& wanted : compiled.attributes) {
+    const identity::Attributes* const all = asked.client.attributes;
+    const std::string_view value = all != nullptr ? all->find(wanted.name) : std::string_view{};
+    if (value.empty() || !wanted.value.matches(value)) return "client.attribute";
+  }
   for (const Text& wanted : compiled.query) {
     if (!examine_query(wanted, asked.query)) return "query";
   }
@@ -466,6 +475,14 @@ void RuleSet::visit_candidates(const Asked& asked, Visit&& visit) const noexcept
     }
   }
   const identity::Identity& client = asked.client;
+  if (client.attributes != nullptr && index_.uses(Asks::attribute)) {
+    for (const auto& [name, value] : client.attributes->all()) {
+      const IndexKey named = index_key(Asks::attribute, name);
+      if (const AskedName* asked_for = asked_name(named)) {
+        look_under(*asked_for, named, value, look_into);
+      }
+    }
+  }
   const auto look_for = [&](Asks kind, std::string_view value) {
     if (!value.empty() && index_.uses(kind)) look_into(index_.under(index_key(kind, value)));
   };

@@ -123,10 +123,11 @@ class RuleSet {
     std::vector<Text> query;
     std::vector<Text> cookies;
     std::vector<Text> descriptor;
+    std::vector<Text> attributes;
     std::vector<std::string> other_methods;
   };
 
-  // What rules ask of a header, query field, cookie or descriptor entry of one name.
+  // What rules ask of a header, query field, cookie, attribute or descriptor entry of one name.
   // Each kind of condition has drawers of its own; a request looks into those that there are.
   struct AskedName {
     bool any_value = false;  // or one by a regular expression

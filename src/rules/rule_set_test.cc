@@ -7,7 +7,9 @@
 #include <rapidcheck.h>
 
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -79,6 +81,24 @@ Rule rule(std::string name, Match match) {
 NamedMatch named(std::string name, TextMatch::Kind kind, std::string text = {}) {
   return {.name = std::move(name), .value = {.kind = kind, .text = std::move(text)}};
 }
+
+class Attributes final : public identity::Attributes {
+ public:
+  explicit Attributes(std::vector<Named> all) : all_(std::move(all)) {}
+  std::string_view find(std::string_view name) const noexcept override {
+    for (const Named& one : all_) {
+      if (one.first == name) return one.second;
+    }
+    return {};
+  }
+  std::span<const Named> all() const noexcept override { return all_; }
+
+ private:
+  std::vector<Named> all_;
+};
+
+const Attributes kGold{{{"plan", "gold"}, {"n", "7"}}};
+const Attributes kSilver{{{"plan", "silver"}}};
 
 // One rule that asks for one thing, a request that has it and one that has not.
 TEST(RuleSet, AsksForOneThing) {
@@ -166,6 +186,14 @@ TEST(RuleSet, AsksForOneThing) {
        {.descriptor = {named("k", Kind::exact, "v")}},
        [](Sent& s) { s.descriptor = {{"j", "v"}, {"k", "v"}}; },
        [](Sent& s) { s.descriptor = {{"k", "w"}}; }},
+      {"attribute",
+       {.attributes = {named("plan", Kind::exact, "gold")}},
+       [](Sent& s) { s.client.attributes = &kGold; },
+       [](Sent& s) { s.client.attributes = &kSilver; }},
+      {"attribute, prefix",
+       {.attributes = {named("plan", Kind::prefix, "go")}},
+       [](Sent& s) { s.client.attributes = &kGold; },
+       [](Sent& s) { s.client.attributes = nullptr; }},
   };
   for (const Case& one : cases) {
     const RuleSet set{{.rules = {rule("it", one.match)}}};
@@ -389,6 +417,9 @@ TEST(RuleSet, ComparesARequestWithFewRulesHoweverManyThereAre) {
          r.match.descriptor = {named("k", Kind::prefix, n + "-")};
        },
        [](Sent& s) { s.descriptor = {{"k", "7-x"}}; }},
+      {"attribute",
+       [](Rule& r, const std::string& n) { r.match.attributes = {named("n", Kind::exact, n)}; },
+       [](Sent& s) { s.client.attributes = &kGold; }},
       {"domain", [](Rule& r, const std::string& n) { r.domain = n; },
        [](Sent& s) { s.domain = "7"; }},
       {"tenant", [](Rule& r, const std::string& n) { r.match.tenants = {n}; },
