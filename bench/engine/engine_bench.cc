@@ -61,12 +61,16 @@ std::uint64_t scrambled(std::uint64_t x) {
 
 // ---- rules ------------------------------------------------------------------------------------
 
+// How many different limits there are among the rules.
+constexpr std::size_t kSomeAmounts = 100;
+
 // A third exact paths, a third templates, a third conditions on headers and clients; the last one
 // is the one that concerns the requests.
-std::string rules_yaml(std::size_t count) {
+std::string rules_yaml(std::size_t count, std::size_t amounts = kSomeAmounts) {
   std::string text = "rules:\n";
   for (std::size_t i = 0; i + 1 < count; ++i) {
-    text += fmt::format("  - name: rule-{}\n    limit: {}/1h\n    per: [ip]\n", i, 100 + i % 100);
+    text += fmt::format("  - name: rule-{}\n    limit: {}/1h\n    per: [ip]\n", i,
+                        100 + i % amounts);
     switch (i % 6) {
       case 0:
       case 1: text += fmt::format("    match: {{path: /v1/things-{}}}\n", i); break;
@@ -80,6 +84,22 @@ std::string rules_yaml(std::size_t count) {
   }
   return text +
          "  - {name: files, limit: 100/1h, per: [ip], match: {path: '/v1/users/{id}/files'}}\n";
+}
+
+// Rules that the values of a query field, of a cookie and the beginning of a header tell apart.
+std::string field_rules_yaml(std::size_t count) {
+  std::string text = "rules:\n";
+  for (std::size_t i = 0; i < count; ++i) {
+    text += fmt::format("  - name: rule-{}\n    limit: 100/1h\n    per: [ip]\n", i);
+    switch (i % 3) {
+      case 0: text += fmt::format("    match: {{query: {{plan: p{}}}}}\n", i); break;
+      case 1: text += fmt::format("    match: {{cookie: {{plan: p{}}}}}\n", i); break;
+      default:
+        text += fmt::format("    match: {{header: {{x-plan: {{prefix: p{}-}}}}}}\n", i);
+        break;
+    }
+  }
+  return text;
 }
 
 std::shared_ptr<const rules::RuleSet> load(const std::string& text) {
@@ -233,54 +253,81 @@ void decide_in_batches(Subject& subject, std::span<const RequestView> requests, 
   }
 }
 
+// From text to a snapshot that requests can be decided by. No two limits are the same.
 void measure_loading(std::size_t count) {
-  const std::string text = rules_yaml(count);
+  const std::string text = rules_yaml(count, count);
+  const auto table =
+      store::LocalStore::open({.mapping = {.memory = std::size_t{64} << 20U}}, at(0)).value();
+  store::LocalAuthority local{*table, 1};
   const double began = cpu_nanos();
-  const std::shared_ptr<const rules::RuleSet> rules = load(text);
+  const auto snapshot = engine::Snapshot::make(load(text), {}, local, at(0)).value();
   fmt::print(R"({{"what":"load","rules":{},"ns":{:.0f}}})"
              "\n",
              count, cpu_nanos() - began);
 }
 
-// Matching alone, with requests that are concerned by all sorts of rules.
-void measure_matching(const Options& options, std::size_t count) {
-  const std::shared_ptr<const rules::RuleSet> set = load(rules_yaml(count));
-  struct Made {
-    std::string path = "/v1/nothing/in/particular";
-    std::string plan;
-    std::string tenant;
-    std::vector<HeaderView> headers;
-    RequestView request;
-    identity::Identity client;
-  };
-  std::vector<std::unique_ptr<Made>> all;
-  for (std::uint64_t i = 0; i < kPiece; ++i) {
-    const std::uint64_t rule = scrambled(i + 1) % (count - 1);
-    auto made = std::make_unique<Made>();
-    switch (rule % 6) {
-      case 0:
-      case 1: made->path = fmt::format("/v1/things-{}", rule); break;
-      case 2: made->path = fmt::format("/v1/users/4711/of-{}", rule); break;
-      case 3: made->path = fmt::format("/v2/of-{}/a/b", rule); break;
-      case 4: made->plan = fmt::format("p{}", rule); break;
-      default: made->tenant = fmt::format("tenant-{}", rule); break;
-    }
-    made->headers = {{"User-Agent", "bench/1.0"},
-                     {"Accept", "*/*"},
-                     {"X-Plan", made->plan},
-                     {"X-Request-Id", "7"},
-                     {"Cookie", "a=1"}};
-    made->client.tenant = made->tenant;
-    made->request = {.method = "GET",
-                     .host = "api.example.com",
-                     .target = made->path,
-                     .headers = made->headers,
-                     .peer = {},
-                     .tls_subject = {},
-                     .domain = {},
-                     .descriptor = {}};
-    all.push_back(std::move(made));
+struct Made {
+  std::string path = "/v1/nothing/in/particular";
+  std::string query;
+  std::string plan;
+  std::string cookie = "a=1";
+  std::string tenant;
+  std::vector<HeaderView> headers;
+  RequestView request;
+  identity::Identity client;
+
+  void finish() {
+    headers = {{"User-Agent", "bench/1.0"},
+               {"Accept", "*/*"},
+               {"X-Plan", plan},
+               {"X-Request-Id", "7"},
+               {"Cookie", cookie}};
+    client.tenant = tenant;
+    request = {.method = "GET",
+               .host = "api.example.com",
+               .target = path,
+               .headers = headers,
+               .peer = {},
+               .tls_subject = {},
+               .domain = {},
+               .descriptor = {}};
   }
+};
+
+// A request that a rule of rules_yaml concerns.
+std::unique_ptr<Made> made_for(std::uint64_t rule) {
+  auto made = std::make_unique<Made>();
+  switch (rule % 6) {
+    case 0:
+    case 1: made->path = fmt::format("/v1/things-{}", rule); break;
+    case 2: made->path = fmt::format("/v1/users/4711/of-{}", rule); break;
+    case 3: made->path = fmt::format("/v2/of-{}/a/b", rule); break;
+    case 4: made->plan = fmt::format("p{}", rule); break;
+    default: made->tenant = fmt::format("tenant-{}", rule); break;
+  }
+  made->finish();
+  return made;
+}
+
+// ... one of field_rules_yaml.
+std::unique_ptr<Made> made_for_fields_of(std::uint64_t rule) {
+  auto made = std::make_unique<Made>();
+  switch (rule % 3) {
+    case 0: made->query = fmt::format("page=3&plan=p{}", rule); break;
+    case 1: made->cookie = fmt::format("a=1; plan=p{}", rule); break;
+    default: made->plan = fmt::format("p{}-and-more", rule); break;
+  }
+  made->finish();
+  return made;
+}
+
+// Matching alone, with requests that are concerned by all sorts of rules.
+void measure_matching(const Options& options, std::string_view what, const std::string& rules,
+                      std::unique_ptr<Made> (*make)(std::uint64_t)) {
+  const std::shared_ptr<const rules::RuleSet> set = load(rules);
+  const std::size_t count = set->rules().size();
+  std::vector<std::unique_ptr<Made>> all;
+  for (std::uint64_t i = 0; i < kPiece; ++i) all.push_back(make(scrambled(i + 1) % (count - 1)));
   rules::Matches matches;
   double nanos = 0;
   std::uint64_t matched = 0;
@@ -291,7 +338,7 @@ void measure_matching(const Options& options, std::size_t count) {
                   .domain = "default",
                   .host = made->request.host,
                   .path = made->path,
-                  .query = {},
+                  .query = made->query,
                   .client = made->client},
                  rules::Phase::after_auth, matches);
       sum += matches.count;
@@ -299,16 +346,18 @@ void measure_matching(const Options& options, std::size_t count) {
     nanos += cpu_nanos() - began;
     matched += all.size();
   }
-  fmt::print(R"({{"what":"match","rules":{},"ns":{:.2f}}})"
+  fmt::print(R"({{"what":"{}","rules":{},"ns":{:.2f}}})"
              "\n",
-             count, nanos / static_cast<double>(matched));
+             what, count, nanos / static_cast<double>(matched));
   std::fflush(stdout);
 }
 
 void run(const Options& options) {
   measure_loading(10'000);
-  for (const std::size_t count : {std::size_t{10}, std::size_t{1000}, std::size_t{10'000}})
-    measure_matching(options, count);
+  for (const std::size_t count : {std::size_t{10}, std::size_t{1000}, std::size_t{10'000}}) {
+    measure_matching(options, "match", rules_yaml(count), made_for);
+    measure_matching(options, "match_fields", field_rules_yaml(count), made_for_fields_of);
+  }
 
   Subject subject{options};
   Requests requests{fmt::format("key-{:028}", 77)};

@@ -52,7 +52,8 @@ class ConfigurationReader {
     const Reader reader{map, clients_section(), checked_};
     ClientsConfig clients;
     clients.address = address(reader);
-    clients.require = reader.flag("require", false);
+    clients.policy = {.require_proof = reader.flag("require", false),
+                      .exempt_preflights = reader.text("preflight") == "exempt"};
     if (const Node* keys = reader.find("api_keys")) clients.api_keys = api_keys(*keys);
     if (const Node* tokens = reader.find("tokens")) clients.tokens = this->tokens(*tokens);
     if (const Node* geo = reader.find("geo")) {

@@ -7,6 +7,7 @@
 #include "app/serve_configuration.h"
 #include "config/diagnostics.h"
 #include "config/grammar.h"
+#include "engine/client_policy.h"
 #include "engine/envoy_snapshot.h"
 #include "engine/lists.h"
 #include "engine/overrides.h"
@@ -51,7 +52,7 @@ struct ClientsConfig {
   std::optional<TokensConfig> tokens;
   std::string country_file;
   std::string asn_file;
-  bool require = false;  // who proves nothing is answered 401
+  engine::ClientPolicy policy;
 };
 
 // Who is treated otherwise than the rules say.

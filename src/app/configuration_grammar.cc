@@ -262,8 +262,18 @@ const Section& clients_section() {
                {.name = "require",
                 .shape = flag(),
                 .meaning = "Answer 401 to whoever does not prove who they are, instead of counting "
-                           "them as anonymous.",
-                .fallback = "false"}}};
+                           "them as anonymous. CORS preflights are not asked: browsers send no "
+                           "credentials with them.",
+                .fallback = "false"},
+               {.name = "preflight",
+                .shape = word({"count", "exempt"}),
+                .meaning = "What becomes of a CORS preflight (`OPTIONS` with `Origin` and "
+                           "`Access-Control-Request-Method`): it counts as an anonymous request, "
+                           "or no rule counts it. Who is denied or blocked stays so.",
+                .fallback = "count",
+                .hints = {{"ignore", "write exempt"},
+                          {"skip", "write exempt"},
+                          {"allow", "write exempt"}}}}};
   return kSection;
 }
 

@@ -41,7 +41,7 @@ TEST(Configuration, HasDefaultsForEverythingButRules) {
   EXPECT_EQ(configuration.state.memory, 64U << 20U);
   EXPECT_EQ(configuration.state.file, "");
   EXPECT_EQ(configuration.clients.address.source, AddressSource::peer);
-  EXPECT_FALSE(configuration.clients.require);
+  EXPECT_FALSE(configuration.clients.policy.require_proof);
 }
 
 TEST(Configuration, SaysWhereCountsAreKept) {
@@ -62,6 +62,19 @@ TEST(Configuration, BelievesForwardingHeadersOfTrustedProxies) {
   EXPECT_EQ(source("trusted_proxies: [::1], address_from: CF-Connecting-IP"),
             AddressSource::header);
   EXPECT_EQ(source("hops: 2"), AddressSource::hops);
+}
+
+TEST(Configuration, SaysWhatIsAskedOfClients) {
+  const auto policy = [](const std::string& clients) {
+    return read(std::string{kRules} + "clients: {" + clients + "}\n").clients.policy;
+  };
+  EXPECT_TRUE(policy("require: true").require_proof);
+  EXPECT_FALSE(policy("require: true").exempt_preflights);
+  EXPECT_FALSE(policy("preflight: count").exempt_preflights);
+  EXPECT_TRUE(policy("preflight: exempt").exempt_preflights);
+  EXPECT_FALSE(policy("preflight: exempt").require_proof);
+  EXPECT_THAT(mistakes(std::string{kRules} + "clients: {preflight: skip}\n"),
+              HasSubstr("write exempt"));
 }
 
 TEST(Configuration, NamesPlacesOfApiKeys) {

@@ -58,7 +58,7 @@ bool EngineRoom::replace(const Configuration& configuration, config::Diagnostics
                   .envoy = nullptr,
                   .lists = nullptr,
                   .identifier = load_clients(configuration.clients, diagnostics),
-                  .require_proof = configuration.clients.require,
+                  .policy = configuration.clients.policy,
                   .counters = nullptr,
                   .logged = std::make_shared<const frontend::AccessFormat::Options>(
                       logged_fields(configuration))};
@@ -223,7 +223,7 @@ void RoomWorker::take_over() {
   worker_.use(content_.snapshot);
   envoy_.use(content_.envoy);
   worker_.use(content_.lists);
-  worker_.use(content_.identifier, content_.require_proof);
+  worker_.use(content_.identifier, content_.policy);
 }
 
 }  // namespace sluice::app

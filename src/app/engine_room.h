@@ -42,7 +42,7 @@ class EngineRoom {
     std::shared_ptr<const engine::EnvoySnapshot> envoy;  // null: there are no trees
     std::shared_ptr<const engine::Lists> lists;
     std::shared_ptr<const identity::Identifier> identifier;
-    bool require_proof = false;
+    engine::ClientPolicy policy;
     std::shared_ptr<const frontend::DecisionCounters> counters;  // null: nobody counts
     // What the access log writes, and what it hides.
     std::shared_ptr<const frontend::AccessFormat::Options> logged;

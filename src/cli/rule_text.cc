@@ -24,6 +24,7 @@ std::string per_text(const rules::Per& per) {
     case Kind::header: return "header." + per.name;
     case Kind::query: return "query." + per.name;
     case Kind::claim: return "claim." + per.name;
+    case Kind::attribute: return "attribute." + per.name;
     case Kind::descriptor: return "descriptor." + per.name;
   }
   return {};

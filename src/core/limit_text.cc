@@ -106,6 +106,11 @@ Parsed<std::uint64_t> parse_amount(std::string_view text, std::string_view whole
     return mistake(fmt::format("the amount in {} is not a whole number", quoted(whole)),
                    "write amount/period, as in 100/1s");
   }
+  if (text.size() > 1 && text.starts_with('0')) {
+    return mistake(fmt::format("the amount in {} begins with 0, which means base eight to some",
+                               quoted(whole)),
+                   "write the number without leading zeros");
+  }
   const std::optional<std::uint64_t> amount = parse_number(text);
   if (!amount) {
     return mistake(fmt::format("the amount in {} is too large", quoted(whole)),

@@ -1,25 +1,48 @@
 #include "engine/amounts.h"
 
+#include "engine/overrides.h"
+#include <sluice/core/compiled_limit.h>
+
 namespace sluice::engine {
+namespace {
 
-store::LimitNumber Amounts::number(const PlannedLimit& limit, std::uint64_t amount,
-                                   Now now) noexcept {
-  if (amount == limit.written->limit.amount) return limit.number;
-  Place& place = places_[(amount * 31 + limit.index) % kPlaces];
-  if (place.of == &limit && place.amount == amount) return place.number;
+// The limit times the factor. Where that is more than can be enforced (a thousand times two million
+// a second), times the largest factor that can, to a thousandth.
+Limit multiplied_as_far_as_possible(const Limit& limit, std::uint32_t permille) {
+  const Limit wanted = multiplied(limit, permille);
+  if (core::compile(wanted)) return wanted;
+  std::uint32_t possible = 1000;
+  std::uint32_t impossible = permille;
+  while (possible + 1 < impossible || impossible + 1 < possible) {
+    const std::uint32_t between = (possible + impossible) / 2;
+    (core::compile(multiplied(limit, between)) ? possible : impossible) = between;
+  }
+  return multiplied(limit, possible);
+}
 
-  Limit wanted = limit.written->limit;
-  wanted.amount = amount;
-  const Parsed<store::LimitNumber> number = store_.use_for_request(wanted, now);
-  if (!number) return limit.number;
-  if (place.of != nullptr) store_.stop_using(place.number);
-  place = {.of = &limit, .amount = amount, .number = *number};
-  return *number;
+}  // namespace
+
+Amounts::Brought Amounts::find(const PlannedLimit& limit, Wanted wanted, Now now) noexcept {
+  const Brought written{.number = limit.number, .amount = limit.written->limit.amount};
+  if (wanted.amount == written.amount && wanted.permille == 1000) return written;
+  Place& place = places_[(wanted.amount * 31 + wanted.permille * 7 + limit.index) % kPlaces];
+  if (place.of == &limit && place.wanted == wanted) return place.brought;
+
+  Limit brought = limit.written->limit;
+  brought.amount = wanted.amount;
+  if (wanted.permille != 1000) brought = multiplied_as_far_as_possible(brought, wanted.permille);
+  const Parsed<store::LimitNumber> number = store_.use_for_request(brought, now);
+  if (!number) return written;
+  if (place.of != nullptr) store_.stop_using(place.brought.number);
+  place = {.of = &limit,
+           .wanted = wanted,
+           .brought = {.number = *number, .amount = brought.amount}};
+  return place.brought;
 }
 
 void Amounts::forget() noexcept {
   for (Place& place : places_) {
-    if (place.of != nullptr) store_.stop_using(place.number);
+    if (place.of != nullptr) store_.stop_using(place.brought.number);
     place = {};
   }
 }

@@ -23,17 +23,27 @@ class Amounts {
   Amounts& operator=(const Amounts&) = delete;
   ~Amounts() { forget(); }
 
-  // The number of a limit with another amount; its own where the store has no room for one more.
-  [[nodiscard]] store::LimitNumber number(const PlannedLimit& limit, std::uint64_t amount,
-                                          Now now) noexcept;
+  // What a request brings along, and what an override makes of it.
+  struct Wanted {
+    std::uint64_t amount = 0;
+    std::uint32_t permille = 1000;  // of amount and burst
+    friend bool operator==(const Wanted&, const Wanted&) = default;
+  };
+  struct Brought {
+    store::LimitNumber number = 0;
+    std::uint64_t amount = 0;
+  };
+  // The limit with that amount, as far as it can be enforced; as written where the store has no
+  // room for one more.
+  [[nodiscard]] Brought find(const PlannedLimit& limit, Wanted wanted, Now now) noexcept;
   void forget() noexcept;  // the limits that these were made of go away
 
  private:
   static constexpr std::size_t kPlaces = 1024;
   struct Place {
     const PlannedLimit* of = nullptr;
-    std::uint64_t amount = 0;
-    store::LimitNumber number = 0;
+    Wanted wanted;
+    Brought brought;
   };
 
   store::Store& store_;

@@ -54,6 +54,7 @@ std::string_view word(Per::Kind kind) noexcept {
     case Per::Kind::header: return "header";
     case Per::Kind::query: return "query";
     case Per::Kind::claim: return "claim";
+    case Per::Kind::attribute: return "attribute";
     case Per::Kind::descriptor: return "descriptor";
   }
   return "unknown";
@@ -89,17 +90,21 @@ void add_value(Writer& label, Per::Kind kind, std::string_view value, const Per&
 
 }  // namespace
 
-std::string_view write_label(std::string_view captured, std::span<const Per> per,
+std::string_view write_label(std::string_view captured, const rules::Rule& rule,
                              std::span<char> to) noexcept {
-  if (per.empty()) return "everybody";
   Writer label{to};
-  for (const Per& one : per) {
+  if (rule.per.empty()) label.add("everybody");
+  for (const Per& one : rule.per) {
     if (captured.size() < 2) break;
     const auto kind = static_cast<Per::Kind>(captured[0]);
     const auto size = std::size_t{static_cast<unsigned char>(captured[1])};
-    if (&one != per.data()) label.add(" ");
+    if (&one != rule.per.data()) label.add(" ");
     add_value(label, kind, captured.substr(2, size), one);
     captured.remove_prefix(std::min(captured.size(), size + 2));
+  }
+  if (rule.domain != rules::kDefaultDomain) {
+    label.add(" domain=");
+    label.add(rule.domain);
   }
   return label.written();
 }

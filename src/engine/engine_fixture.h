@@ -88,15 +88,17 @@ class EngineFixture : public ::testing::Test {
     return count;
   }
 
-  // Knows two API keys: of a client that pays, and of one that does not.
+  // Knows two API keys: of a client that pays, and of one that does not. The former has attributes.
   std::unique_ptr<Worker> new_worker(store::Store& store) {
     const auto key = [](const char* name, const char* tier) {
       return identity::ApiKeyRecord{
           .name = name, .hash = identity::hash_api_key(name), .tier = tier};
     };
+    identity::ApiKeyRecord paid = key("paid-key", "paid");
+    paid.attributes = {{"plan", "gold"}, {"quota", "7"}, {"team", "infra"}};
     identity::IdentifierConfig config;
     config.api_keys = std::make_shared<const identity::ApiKeys>(
-        identity::ApiKeys::create({key("paid-key", "paid"), key("free-key", "free")}).value());
+        identity::ApiKeys::create({std::move(paid), key("free-key", "free")}).value());
     auto worker = std::make_unique<Worker>(store, *local_);
     identifier_ = identity::Identifier::create(std::move(config)).value();
     worker->use(identifier_);

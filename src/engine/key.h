@@ -25,13 +25,19 @@ struct Key {
 [[nodiscard]] Key key_of(const Plan& plan, const rules::Asked& asked,
                          const rules::PathTemplate* path) noexcept;
 
+// The value of a header. Empty also where several lines disagree: the server behind may take
+// another one than we do, so that a client could vary what is counted and keep what is used.
+[[nodiscard]] std::string_view only_header(const RequestView& request,
+                                           std::string_view lower_name) noexcept;
+
 // One value as it goes into the key; empty: missing. Some are written to the scratch.
 using ValueScratch = std::array<char, 1024>;
 [[nodiscard]] std::string_view value_of(const rules::Per& per, const rules::Asked& asked,
                                         const rules::PathTemplate* path,
                                         ValueScratch& scratch) noexcept;
 
-// By what the request says, for rules whose cost is not constant.
+// By what the request says, for rules whose cost is not constant. If it says several things, the
+// largest of them.
 [[nodiscard]] store::Cost stated_cost(const rules::CostRule& cost,
                                       const rules::Asked& asked) noexcept;
 // How much a request costs under a rule.

@@ -37,6 +37,7 @@ enum class Reason : std::uint8_t {
   queue_full,       // a limit is reached, and as many as may wait are waiting
   blocked,          // a limit was reached before, and that costs some time
   allow_listed,     // somebody who is not counted
+  preflight,        // a browser's question, which is not counted
   deny_listed,      // somebody who does not pass
   missing_value,    // a rule wants a value that is not there
   unauthenticated,  // nobody knows who is asking, and that is required

@@ -246,6 +246,24 @@ TEST_F(Blocks, NameTheAddressWhereAValueIsMissing) {
   EXPECT_EQ(book->list(now_.wall())[0].label, "ip=192.0.2.66");
 }
 
+// Rules of two domains may have one name.
+TEST_F(Blocks, NameTheDomainUnlessItIsTheDefaultOne) {
+  const auto book = BlockBook::open("").value();
+  worker_->use(book.get());
+  rules::Rule addresses = blocking({per(Kind::ip)});
+  rules::Rule everybody = blocking({});
+  addresses.domain = "edge";
+  everybody.domain = "other/one";
+  use({addresses, everybody});
+  EXPECT_EQ(passed(2, {.domain = "edge"}), 1);
+  ASSERT_EQ(book->list(now_.wall()).size(), 1U);
+  EXPECT_EQ(book->list(now_.wall())[0].label, "ip=192.0.2.1 domain=edge");
+  now_ = at(15min);
+  EXPECT_EQ(passed(2, {.domain = "other/one"}), 1);
+  ASSERT_EQ(book->list(now_.wall()).size(), 1U);
+  EXPECT_EQ(book->list(now_.wall())[0].label, "everybody domain=other/one");
+}
+
 TEST_F(Blocks, AreReadAfterARestart) {
   const std::string file = folder_.file("blocks");
   {

@@ -98,6 +98,77 @@ TEST_F(Requests, BringTheirAmountInAHeaderOfATrustedProxyOnly) {
   EXPECT_EQ(passed_as({.user = "b", .through_trusted = false}, 100, headers), 5);
 }
 
+// Of two lines one may be the client's own, whichever it is that the proxy wrote.
+TEST_F(Requests, BringNoAmountInHeadersThatDisagree) {
+  use({rule(
+      "r",
+      {brought("5/1h", {.kind = rules::AmountFrom::Kind::header, .name = "x-quota", .max = 50})},
+      {per(Kind::user)})});
+  EXPECT_EQ(passed_as({.user = "a", .through_trusted = true}, 100,
+                      {{"X-Quota", "20"}, {"x-quota", "50"}}),
+            5);
+  EXPECT_EQ(passed_as({.user = "b", .through_trusted = true}, 100,
+                      {{"X-Quota", "20"}, {"x-quota", "20"}}),
+            20);
+}
+
+TEST_F(Requests, BringMoreThanCanBeReadAsTheMost) {
+  use({rule("r",
+            {brought("5/1h", {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 50})},
+            {per(Kind::user)})});
+  const Claims endless{{{"quota", "99999999999999999999999"}}};
+  EXPECT_EQ(passed_as({.user = "a", .claims = &endless}, 100), 50);
+}
+
+// An override multiplies what the request brings: the amount, and the burst that goes with it.
+TEST_F(Requests, BringAnAmountThatAnOverrideMultiplies) {
+  rules::RuleLimit written = limit("5/1h");
+  written.limit.burst = 5;
+  rules::RuleLimit from = written;
+  from.from = {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 1'000'000'000};
+  const auto first_answer = [&](const rules::RuleLimit& one, const char* factor,
+                                const identity::Attributes* claims) {
+    auto made = Snapshot::make(
+        std::make_shared<const rules::RuleSet>(
+            rules::RuleList{.rules = {rule("r", {one}, {per(Kind::user)})}}),
+        {{.subject = Subject::parse("user=ann").value(),
+          .permille = parse_factor(factor).value(),
+          .until = std::nullopt,
+          .note = {}}},
+        *local_, now_);
+    EXPECT_TRUE(made) << made.error().text();
+    worker_->use(*made);
+    now_ = {.mono = now_.mono + 1000h, .wall_offset = now_.wall_offset};  // all is forgotten
+    EXPECT_EQ(passed_as({.user = "ann", .claims = claims}, 1), 1);
+    return op_.limits().empty() ? std::pair{0UL, 0UL}
+                                : std::pair{op_.limits()[0].decision.remaining,
+                                            op_.limits()[0].amount};
+  };
+  EXPECT_EQ(first_answer(written, "3x", nullptr), (std::pair{14UL, 15UL}));
+  EXPECT_EQ(first_answer(from, "3x", nullptr), (std::pair{14UL, 15UL}));
+  const Claims some{{{"quota", "20"}}};
+  EXPECT_EQ(first_answer(from, "3x", &some), (std::pair{14UL, 60UL}));
+  EXPECT_EQ(first_answer(from, "0.2x", &some), (std::pair{0UL, 4UL}));
+}
+
+// As much as can be enforced, and not what is written for those who bring nothing.
+TEST_F(Requests, BringAnAmountThatCannotBeMultipliedSoOften) {
+  const rules::RuleLimit from = brought(
+      "5/1s", {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 1'000'000'000});
+  auto made = Snapshot::make(std::make_shared<const rules::RuleSet>(rules::RuleList{
+                                 .rules = {rule("r", {from}, {per(Kind::user)})}}),
+                             {{.subject = Subject::parse("user=ann").value(),
+                               .permille = parse_factor("1000x").value(),
+                               .until = std::nullopt,
+                               .note = {}}},
+                             *local_, now_);
+  ASSERT_TRUE(made) << made.error().text();
+  worker_->use(*made);
+  const Claims much{{{"quota", "2000000"}}};
+  EXPECT_EQ(passed_as({.user = "ann", .claims = &much}, 2), 2);
+  EXPECT_EQ(op_.decision.limit, 1'000'000'000U);
+}
+
 // More amounts than a worker remembers and the table has numbers for: the first ones count, then
 // the written one does. Rules still find room.
 TEST_F(Requests, BringMoreAmountsThanThereIsRoomFor) {
@@ -124,6 +195,119 @@ TEST_F(Requests, BringMoreAmountsThanThereIsRoomFor) {
     more.push_back(rule("more" + std::to_string(i), {limit(std::to_string(7000 + i) + "/1h")}));
   }
   EXPECT_TRUE(Snapshot::make({.rules = more}, *local_, now_));
+}
+
+// ---- attributes of API keys -------------------------------------------------------------------
+
+class KeyAttributes : public Requests {
+ protected:
+  const Sent paid_{.headers = {{"x-api-key", "paid-key"}}};
+  const Sent free_{.headers = {{"x-api-key", "free-key"}}};
+};
+
+TEST_F(KeyAttributes, AreWhatIsCountedPer) {
+  use({rule("teams", {limit("2/1h")}, {per(Kind::attribute, "team")})});
+  EXPECT_EQ(passed(3, paid_), 2);
+  Sent elsewhere = paid_;
+  elsewhere.ip = "192.0.2.2";
+  EXPECT_EQ(passed(3, elsewhere), 0) << "the same team";
+  EXPECT_EQ(passed(3, free_), 2) << "no team: by address";
+}
+
+TEST_F(KeyAttributes, ChooseTheTier) {
+  rules::Rule tiered = rule("tiered", {limit("2/1h")}, {per(Kind::api_key)});
+  tiered.tiers = rules::Tiers{.by = "attribute.plan", .values = {{"gold", {limit("5/1h")}}}};
+  use({tiered});
+  EXPECT_EQ(passed(9, paid_), 5);
+  EXPECT_EQ(passed(9, free_), 2);
+}
+
+TEST_F(KeyAttributes, BringTheAmount) {
+  use({rule("quotas",
+            {brought("2/1h",
+                     {.kind = rules::AmountFrom::Kind::attribute, .name = "quota", .max = 50})},
+            {per(Kind::api_key)})});
+  EXPECT_EQ(passed(9, paid_), 7);
+  EXPECT_EQ(passed(9, free_), 2);
+}
+
+TEST_F(KeyAttributes, AreMatched) {
+  rules::Rule gold = rule("gold", {limit("1/1h")});
+  gold.match.attributes = {
+      {.name = "plan", .value = {.kind = rules::TextMatch::Kind::exact, .text = "gold"}}};
+  use({gold});
+  EXPECT_EQ(passed(3, free_), 3);
+  EXPECT_EQ(passed(3, {}), 3);
+  EXPECT_EQ(passed(3, paid_), 1);
+}
+
+// ---- what clients say of themselves -----------------------------------------------------------
+
+// Whoever says several things pays for the dearest; what cannot be read is the dearest there is.
+TEST_F(Requests, CostTheMostOfWhatTheySay) {
+  rules::Rule sized = rule("sized", {limit("1000/1h")});
+  const auto cost_of = [&](const Sent& sent) {
+    now_ = {.mono = now_.mono + 2h, .wall_offset = now_.wall_offset};  // all is forgotten
+    EXPECT_EQ(ask(sent), Action::pass);
+    return 1000 - decision_.remaining;
+  };
+  sized.cost = {.kind = rules::CostRule::Kind::query, .name = "size", .max = 100};
+  use({sized});
+  EXPECT_EQ(cost_of({}), 1U);
+  EXPECT_EQ(cost_of({.target = "/?size=7"}), 7U);
+  EXPECT_EQ(cost_of({.target = "/?size=0"}), 1U);
+  EXPECT_EQ(cost_of({.target = "/?size=1000"}), 100U);
+  EXPECT_EQ(cost_of({.target = "/?size=99999999999999999999999"}), 100U);
+  EXPECT_EQ(cost_of({.target = "/?size=1&size=50"}), 50U);
+  EXPECT_EQ(cost_of({.target = "/?size=50&%73ize=1"}), 50U);
+  EXPECT_EQ(cost_of({.target = "/?size=x&size=50"}), 50U);
+  EXPECT_EQ(cost_of({.target = "/?size=+50"}), 50U);
+  EXPECT_EQ(cost_of({.target = "/?size=%2B50"}), 50U);
+  EXPECT_EQ(cost_of({.target = "/?size=-50"}), 1U);
+  std::string endless;
+  for (int i = 0; i < 2000; ++i) endless += "%39";
+  EXPECT_EQ(cost_of({.target = "/?size=" + endless}), 100U);
+
+  sized.cost = {.kind = rules::CostRule::Kind::header, .name = "x-size", .max = 100};
+  use({sized});
+  EXPECT_EQ(cost_of({.headers = {{"X-Size", "7"}}}), 7U);
+  EXPECT_EQ(cost_of({.headers = {{"X-Size", "99999999999999999999999"}}}), 100U);
+  EXPECT_EQ(cost_of({.headers = {{"X-Size", "1"}, {"x-size", "50"}}}), 50U);
+}
+
+// A server behind may take the last of several values where another one takes the first. So a
+// client that varies one of them would be counted anew each time, and be known to the server by the
+// other.
+TEST_F(Requests, AreNotCountedByValuesThatDisagree) {
+  for (const Kind kind : {Kind::header, Kind::query}) {
+    const auto with = [&](const std::string& one, const std::string& two) {
+      return kind == Kind::header
+                 ? Sent{.headers = {{"X-User", one}, {"x-user", two}}}
+                 : Sent{.target = "/?x-user=" + one + "&%78-user=" + two};
+    };
+    now_ = {.mono = now_.mono + 2h, .wall_offset = now_.wall_offset};
+    rules::Rule users = rule("users", {limit("2/1h")}, {per(kind, "x-user")});
+    use({users});
+    EXPECT_EQ(passed(3, with("ann", "ann")), 2) << "they agree";
+    EXPECT_EQ(passed(1, with("1", "bob")), 1) << "by address";
+    EXPECT_EQ(passed(1, with("2", "bob")), 1);
+    EXPECT_EQ(passed(1, with("3", "bob")), 0);
+    EXPECT_EQ(passed(1, with("bob", "4")), 0);
+    EXPECT_EQ(passed(3, {.ip = "192.0.2.2"}), 2);
+
+    now_ = {.mono = now_.mono + 2h, .wall_offset = now_.wall_offset};
+    users.missing = rules::Missing::skip;
+    use({users});
+    EXPECT_EQ(passed(3, {}), 3) << "skipped";
+    EXPECT_EQ(passed(1, with("1", "bob")), 1);
+    EXPECT_EQ(passed(1, with("2", "bob")), 1);
+    EXPECT_EQ(passed(1, with("3", "bob")), 0) << "not skipped";
+
+    users.missing = rules::Missing::refuse;
+    use({users});
+    EXPECT_EQ(ask(with("1", "bob")), Action::reject);
+    EXPECT_EQ(reason_, Reason::missing_value);
+  }
 }
 
 // ---- counting afterwards ----------------------------------------------------------------------

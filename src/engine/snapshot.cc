@@ -32,6 +32,7 @@ std::string edition_of(const rules::Rule& rule) {
 }
 
 constexpr std::string_view kClaim = "claim.";
+constexpr std::string_view kAttribute = "attribute.";
 
 TierBy tier_by(std::string_view by) noexcept {
   if (by == "client.tier") return TierBy::tier;
@@ -39,7 +40,7 @@ TierBy tier_by(std::string_view by) noexcept {
   if (by == "client.country") return TierBy::country;
   if (by == "client.asn") return TierBy::asn;
   if (by == "client.authenticated") return TierBy::authenticated;
-  return TierBy::claim;
+  return by.starts_with(kAttribute) ? TierBy::attribute : TierBy::claim;
 }
 
 // Under `proportional` the table recalculates what another limit left behind, unless that was an
@@ -101,7 +102,10 @@ Parsed<Plan> Snapshot::planned(const rules::Rule& rule, Now now) {
   plan.limits = *std::move(limits);
   if (rule.tiers) {
     plan.tier_by = tier_by(rule.tiers->by);
-    if (plan.tier_by == TierBy::claim) plan.tier_claim = rule.tiers->by.substr(kClaim.size());
+    if (plan.tier_by == TierBy::claim) plan.tier_name = rule.tiers->by.substr(kClaim.size());
+    if (plan.tier_by == TierBy::attribute) {
+      plan.tier_name = rule.tiers->by.substr(kAttribute.size());
+    }
     for (const auto& [tier, written] : rule.tiers->values) {
       Parsed<std::vector<PlannedLimit>> own = planned(rule, written, now);
       if (!own) return tl::unexpected(std::move(own.error()));

@@ -41,14 +41,23 @@ struct PlannedBlock {
 };
 
 // What tells the tiers of a rule apart.
-enum class TierBy : std::uint8_t { none, tier, tenant, country, asn, authenticated, claim };
+enum class TierBy : std::uint8_t {
+  none,
+  tier,
+  tenant,
+  country,
+  asn,
+  authenticated,
+  claim,
+  attribute,
+};
 
 // What a rule comes down to when it concerns a request.
 struct Plan {
   const rules::Rule* rule = nullptr;
   std::vector<PlannedLimit> limits;
   TierBy tier_by = TierBy::none;
-  std::string tier_claim;
+  std::string tier_name;  // of the claim or the attribute
   // Instead, for clients of some tier. In the order of the file.
   std::vector<std::pair<std::string, std::vector<PlannedLimit>>> tiers;
 

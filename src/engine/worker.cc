@@ -26,6 +26,13 @@ identity::Identity unproven(const identity::Identity& client) noexcept {
           .through_trusted = client.through_trusted};
 }
 
+// CORS: a browser asks whether a page may send what it is about to send to another origin. It never
+// shows credentials with that, whoever sits before it.
+[[gnu::noinline]] bool is_preflight(const RequestView& request) noexcept {
+  return request.method == "OPTIONS" && request.header("origin") &&
+         request.header("access-control-request-method");
+}
+
 }  // namespace
 
 std::string_view to_string(Reason reason) noexcept {
@@ -37,6 +44,7 @@ std::string_view to_string(Reason reason) noexcept {
     case Reason::queue_full: return "queue_full";
     case Reason::blocked: return "blocked";
     case Reason::allow_listed: return "allow_listed";
+    case Reason::preflight: return "preflight";
     case Reason::deny_listed: return "deny_listed";
     case Reason::missing_value: return "missing_value";
     case Reason::unauthenticated: return "unauthenticated";
@@ -147,10 +155,14 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
     return Prepared::decided;
   }
 
+  const bool preflight =
+      (policy_.require_proof || policy_.exempt_preflights) && is_preflight(request);
+  const bool exempt = preflight && policy_.exempt_preflights;
+
   // Before anybody is verified. These are counted here, whatever the store for the others is: they
   // protect this node from the cost of verifying.
   bool enforced_early = false;
-  if (rules.has(Phase::before_auth)) {
+  if (rules.has(Phase::before_auth) && !exempt) {
     rules.match(asked, Phase::before_auth, matches_);
     enforced_early = matches_.enforced;
     if (!resolve(op, asked, matches_) || blocked(op, now)) return Prepared::decided;
@@ -167,9 +179,10 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
 
   verify(client);
   if (has_lists && is_listed(op, lists_->find(client, now.wall()))) return Prepared::decided;
-  if (require_proof_ && !client.authenticated()) {
+  if (policy_.require_proof && !preflight && !client.authenticated()) {
     return finish(op, Action::reject, Reason::unauthenticated, kUnauthorized);
   }
+  if (exempt) return prepare_exempt(op, asked, now);
   foresight_.guess(asked, store_);
   rules.match(asked, Phase::after_auth, matches_);
   if (matches_.count > 0) foresight_.learn(pin_->snapshot->plan(matches_.all[0].rule));
@@ -183,6 +196,19 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
   }
   if (!resolve(op, asked, matches_) || blocked(op, now)) return Prepared::decided;
   return Prepared::to_be_asked;
+}
+
+// Passes uncounted, unless it is blocked.
+Worker::Prepared Worker::prepare_exempt(Op& op, const rules::Asked& asked, Now now) noexcept {
+  const rules::RuleSet& rules = pin_->snapshot->rules();
+  for (const Phase phase : {Phase::before_auth, Phase::after_auth}) {
+    if (!pin_->snapshot->has_blocks() || !rules.has(phase)) continue;
+    rules.match(asked, phase, matches_);
+    for (const rules::Matched& matched : matches_.span()) (void)resolve_rule(op, asked, matched);
+    if (blocked(op, now)) return Prepared::decided;
+    op.call_.count = op.shadow_count_ = 0;
+  }
+  return finish(op, Action::pass, Reason::preflight, kOk);
 }
 
 std::optional<std::string_view> Worker::normal_host(std::string_view host) noexcept {

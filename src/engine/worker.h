@@ -14,6 +14,7 @@
 
 #include "engine/amounts.h"
 #include "engine/block_book.h"
+#include "engine/client_policy.h"
 #include "engine/foresight.h"
 #include "engine/key.h"
 #include "engine/lists.h"
@@ -66,9 +67,9 @@ class Worker {
   void use(std::shared_ptr<const Lists> lists) noexcept { lists_ = std::move(lists); }
   void use(BlockBook* book) noexcept { book_ = book; }  // null: blocks have no labels
   void use(std::shared_ptr<const identity::Identifier> identifier,
-           bool require_proof = false) noexcept {
+           ClientPolicy policy = {}) noexcept {
     identifier_ = std::move(identifier);
-    require_proof_ = require_proof;
+    policy_ = policy;
   }
 
   // Decided at once, or later: then op.completed is called. The request must stay until this
@@ -137,6 +138,7 @@ class Worker {
   [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, identity::Identity& client,
                                  Now now, Verify&& verify) noexcept;
   [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, Now now) noexcept;
+  [[nodiscard]] Prepared prepare_exempt(Op& op, const rules::Asked& asked, Now now) noexcept;
   [[nodiscard]] store::Completion ask(Op& op, Now now) noexcept;
   [[nodiscard]] std::optional<std::string_view> normal_host(std::string_view host) noexcept;
   void begin(Op& op, Now now) noexcept;
@@ -177,7 +179,7 @@ class Worker {
   store::Store& store_;
   store::Store& fallback_;
   std::shared_ptr<const identity::Identifier> identifier_;
-  bool require_proof_ = false;  // 401 for everybody else
+  ClientPolicy policy_;
   std::unique_ptr<SnapshotPin> pin_;
   std::vector<std::unique_ptr<SnapshotPin>> retired_;  // that ops still hold
   std::shared_ptr<const Lists> lists_;

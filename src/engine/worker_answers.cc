@@ -175,7 +175,7 @@ void Worker::write_down(const Op& op, const Op::Asked& asked, Now now) noexcept 
                 .since = now.wall(),
                 .until = now.wall() + rule.block->lasts,
                 .rule = rule.name,
-                .label = write_label(captured, rule.per, text)},
+                .label = write_label(captured, rule, text)},
                now.wall());
 }
 

@@ -1,5 +1,6 @@
 // From the rules that concern a request to what the store is asked.
-#include "base/text.h"
+#include "engine/key.h"
+#include "engine/stated_number.h"
 #include "engine/worker.h"
 
 #include <algorithm>
@@ -16,6 +17,10 @@ constexpr std::uint16_t kUnavailable = 503;
 
 bool is_shadow(const Rule& rule) noexcept { return rule.over.kind == Over::Kind::shadow; }
 
+std::string_view found_in(const identity::Attributes* all, std::string_view name) noexcept {
+  return all != nullptr ? all->find(name) : std::string_view{};
+}
+
 // Only what somebody vouches for chooses a limit. An address is given by the network.
 std::string_view tier_of(const Plan& plan, const identity::Identity& client,
                          std::array<char, 16>& scratch) noexcept {
@@ -29,24 +34,28 @@ std::string_view tier_of(const Plan& plan, const identity::Identity& client,
       const auto end = std::to_chars(scratch.data(), scratch.data() + scratch.size(), client.asn);
       return {scratch.data(), static_cast<std::size_t>(end.ptr - scratch.data())};
     }
-    case TierBy::claim:
-      return client.claims != nullptr ? client.claims->find(plan.tier_claim) : std::string_view{};
+    case TierBy::claim: return found_in(client.claims, plan.tier_name);
+    case TierBy::attribute: return found_in(client.attributes, plan.tier_name);
   }
   return {};
 }
 
 // The amount that a request brings along; the written one where it brings none that can be used. A
-// header counts only from a peer that is trusted: anybody else would set his own limit.
+// header counts only from a peer that is trusted: anybody else would set his own limit; and only if
+// it says one thing: of two, the client may have written one.
 std::uint64_t amount_of(const rules::RuleLimit& limit, const rules::Asked& asked) noexcept {
   const rules::AmountFrom& from = *limit.from;
   std::string_view text;
-  if (from.kind == rules::AmountFrom::Kind::claim) {
-    const identity::Attributes* const claims = asked.client.claims;
-    if (claims != nullptr) text = claims->find(from.name);
-  } else if (asked.client.through_trusted) {
-    text = asked.request.header(from.name).value_or(std::string_view{});
+  switch (from.kind) {
+    case rules::AmountFrom::Kind::claim: text = found_in(asked.client.claims, from.name); break;
+    case rules::AmountFrom::Kind::attribute:
+      text = found_in(asked.client.attributes, from.name);
+      break;
+    case rules::AmountFrom::Kind::header:
+      if (asked.client.through_trusted) text = only_header(asked.request, from.name);
+      break;
   }
-  const std::optional<std::uint64_t> amount = parse_number(text);
+  const std::optional<std::uint64_t> amount = stated_number(text);
   if (!amount || *amount == 0) return limit.limit.amount;
   return std::min(*amount, from.max);
 }
@@ -131,11 +140,12 @@ Worker::InForce Worker::in_force(const Plan& plan, const PlannedLimit& limit,
     return {.number = snapshot.number(limit, *changed),
             .amount = multiplied(limit.written->limit, changed->permille).amount};
   }
-  std::uint64_t amount = amount_of(*limit.written, asked);
-  if (changed != nullptr) amount = multiplied({.amount = amount}, changed->permille).amount;
-  const store::LimitNumber number = amounts_.number(limit, amount, now);
-  // There may be no number left for another amount.
-  return number == limit.number ? written : InForce{.number = number, .amount = amount};
+  const Amounts::Brought brought =
+      amounts_.find(limit,
+                    {.amount = amount_of(*limit.written, asked),
+                     .permille = changed != nullptr ? changed->permille : 1000},
+                    now);
+  return {.number = brought.number, .amount = brought.amount};
 }
 
 // ---- labels -----------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 #include "engine/worker.h"
 
 #include "engine/engine_fixture.h"
+#include "engine/lists.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,11 +72,69 @@ TEST_F(Engine, RejectsWhatNoRuleConcernsIfToldTo) {
 
 TEST_F(Engine, RequiresAProofIfToldTo) {
   use({rule("all", {limit("5/1h")})});
-  worker_->use(identifier_, true);
+  worker_->use(identifier_, {.require_proof = true});
   EXPECT_EQ(ask({}), Action::reject);
   EXPECT_EQ(status_, 401);
   EXPECT_EQ(ask({.headers = {{"x-api-key", "nobody's"}}}), Action::reject);
   EXPECT_EQ(ask({.headers = {{"x-api-key", "free-key"}}}), Action::pass);
+}
+
+// ---- preflights -------------------------------------------------------------------------------
+
+class Preflights : public EngineFixture {
+ protected:
+  const Sent preflight_{.method = "OPTIONS",
+                        .headers = {{"Origin", "https://shop.example"},
+                                    {"Access-Control-Request-Method", "PUT"}}};
+};
+
+// Browsers send no credentials with them, so 401 would shut out every page of another origin.
+TEST_F(Preflights, NeedNotProveAnything) {
+  use({rule("all", {limit("2/1h")})});
+  worker_->use(identifier_, {.require_proof = true});
+  EXPECT_EQ(passed(3, preflight_), 2) << "they count";
+  EXPECT_EQ(reason_, Reason::limited);
+  Sent half = preflight_;
+  half.headers.pop_back();
+  EXPECT_EQ(ask(half), Action::reject);
+  EXPECT_EQ(reason_, Reason::unauthenticated);
+  Sent other = preflight_;
+  other.method = "PUT";
+  EXPECT_EQ(ask(other), Action::reject);
+  EXPECT_EQ(reason_, Reason::unauthenticated);
+}
+
+TEST_F(Preflights, PassUncountedIfToldTo) {
+  rules::Rule early = rule("early", {limit("2/1h")}, {per(Kind::ip)});
+  early.before_auth = true;
+  rules::Rule refusing = rule("users", {limit("2/1h")}, {per(Kind::user)});
+  refusing.missing = rules::Missing::refuse;
+  use({early, rule("all", {limit("3/1h")}), refusing}, rules::Unmatched::reject);
+  worker_->use(identifier_, {.require_proof = true, .exempt_preflights = true});
+  EXPECT_EQ(passed(100, preflight_), 100);
+  EXPECT_EQ(reason_, Reason::preflight);
+  use({rule("all", {limit("3/1h")})});
+  EXPECT_EQ(passed(9, {.method = "OPTIONS", .headers = {{"x-api-key", "free-key"}}}), 3)
+      << "another OPTIONS, and nothing was counted yet";
+}
+
+TEST_F(Preflights, AreDeniedAndBlockedThoughTheyAreNotCounted) {
+  rules::Rule strict = rule("strict", {limit("1/1h")}, {per(Kind::ip)});
+  strict.block = rules::Block{.lasts = 15min, .after = 1};
+  use({strict});
+  worker_->use(identifier_, {.exempt_preflights = true});
+  EXPECT_EQ(ask(preflight_), Action::pass);
+  EXPECT_EQ(passed(2, {}), 1);
+  EXPECT_EQ(ask(preflight_), Action::reject);
+  EXPECT_EQ(reason_, Reason::blocked);
+  now_ = at(16min);
+  EXPECT_EQ(ask(preflight_), Action::pass);
+  worker_->use(std::make_shared<const Lists>(
+      std::vector<ListEntry>{},
+      std::vector<ListEntry>{
+          {.subject = Subject::parse("ip=192.0.2.1").value(), .until = {}, .note = {}}}));
+  EXPECT_EQ(ask(preflight_), Action::reject);
+  EXPECT_EQ(reason_, Reason::deny_listed);
 }
 
 // ---- several rules ----------------------------------------------------------------------------

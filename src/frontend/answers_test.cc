@@ -153,7 +153,7 @@ TEST_F(AnswersTest, LetNoRuleFrameThem) {
 
 TEST_F(AnswersTest, AskForProofWhereItIsRequired) {
   use({rule("r", {limit("1/1h")})});
-  worker_->use(identifier_, true);
+  worker_->use(identifier_, {.require_proof = true});
   const engine::Op& op = decided();
   ASSERT_EQ(op.reason, Reason::unauthenticated);
   const Seen answer = refused(op);

@@ -30,7 +30,8 @@ GrpcStatus grpc_status(engine::Reason reason) noexcept {
     case Reason::store_failed:
     case Reason::allowed:
     case Reason::unmatched:
-    case Reason::allow_listed: return GrpcStatus::unavailable;
+    case Reason::allow_listed:
+    case Reason::preflight: return GrpcStatus::unavailable;
   }
   return GrpcStatus::unavailable;
 }

@@ -132,7 +132,8 @@ std::string_view write_detail(std::span<char> room, const Op& op) noexcept {
     case Reason::store_failed: writer.put("The limits cannot be checked at the moment."); break;
     case Reason::allowed:
     case Reason::unmatched:
-    case Reason::allow_listed: break;
+    case Reason::allow_listed:
+    case Reason::preflight: break;
   }
   put_retry(writer, op);
   return writer.text();

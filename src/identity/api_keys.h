@@ -48,6 +48,7 @@ class ApiKey final : public Attributes {
     return record_.expires && *record_.expires <= now;
   }
   [[nodiscard]] std::string_view find(std::string_view name) const noexcept override;
+  [[nodiscard]] std::span<const Named> all() const noexcept override { return record_.attributes; }
 
  private:
   ApiKeyRecord record_;  // attributes ordered by name

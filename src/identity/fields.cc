@@ -16,23 +16,6 @@ std::string_view take_until(std::string_view& rest, char separator) noexcept {
   return taken;
 }
 
-bool decodes_to(std::string_view encoded, std::string_view plain) noexcept {
-  for (const char c : plain) {
-    if (encoded.empty() || take_decoded(encoded) != c) return false;
-  }
-  return encoded.empty();
-}
-
-std::optional<std::string_view> decoded(std::string_view text, std::span<char> scratch) noexcept {
-  if (text.find_first_of("%+") == kNone) return text;
-  std::size_t size = 0;
-  while (!text.empty()) {
-    if (size == scratch.size()) return std::nullopt;
-    scratch[size++] = take_decoded(text);
-  }
-  return std::string_view{scratch.data(), size};
-}
-
 }  // namespace
 
 char take_decoded(std::string_view& text) noexcept {
@@ -45,16 +28,48 @@ char take_decoded(std::string_view& text) noexcept {
   return c == '+' ? ' ' : c;
 }
 
+std::optional<Field> take_query_field(std::string_view& query) noexcept {
+  while (!query.empty()) {
+    std::string_view value = take_until(query, '&');
+    if (value.empty()) continue;
+    const std::string_view name = take_until(value, '=');
+    return Field{.name = name, .value = value};
+  }
+  return std::nullopt;
+}
+
+std::optional<Field> take_cookie(std::string_view& line) noexcept {
+  while (!line.empty()) {
+    const std::string_view pair = take_until(line, ';');
+    const std::size_t equals = pair.find('=');
+    if (equals == kNone) continue;
+    return Field{.name = trimmed(pair.substr(0, equals)),
+                 .value = trimmed(pair.substr(equals + 1))};
+  }
+  return std::nullopt;
+}
+
+Decoded decode_field(std::string_view sent, std::span<char> scratch) noexcept {
+  if (sent.find_first_of("%+") == kNone) return {.text = sent};
+  std::size_t size = 0;
+  while (!sent.empty() && size < scratch.size()) scratch[size++] = take_decoded(sent);
+  return {.text = {scratch.data(), size}, .whole = sent.empty()};
+}
+
+bool decodes_to(std::string_view sent, std::string_view plain) noexcept {
+  for (const char c : plain) {
+    if (sent.empty() || take_decoded(sent) != c) return false;
+  }
+  return sent.empty();
+}
+
 std::optional<std::string_view> find_cookie(std::span<const HeaderView> headers,
                                             std::string_view name) noexcept {
-  for (const HeaderView& line : headers) {
-    if (!is_named(line, "cookie")) continue;
-    std::string_view rest = line.value;
-    while (!rest.empty()) {
-      std::string_view pair = take_until(rest, ';');
-      const std::size_t equals = pair.find('=');
-      if (equals == kNone || trimmed(pair.substr(0, equals)) != name) continue;
-      return trimmed(pair.substr(equals + 1));
+  for (const HeaderView& header : headers) {
+    if (!is_named(header, "cookie")) continue;
+    std::string_view line = header.value;
+    while (const std::optional<Field> cookie = take_cookie(line)) {
+      if (cookie->name == name) return cookie->value;
     }
   }
   return std::nullopt;
@@ -62,11 +77,10 @@ std::optional<std::string_view> find_cookie(std::span<const HeaderView> headers,
 
 std::optional<std::string_view> find_query_field(std::string_view query, std::string_view name,
                                                  std::span<char> scratch) noexcept {
-  while (!query.empty()) {
-    std::string_view value = take_until(query, '&');
-    if (value.empty()) continue;
-    const std::string_view field = take_until(value, '=');
-    if (decodes_to(field, name)) return decoded(value, scratch);
+  while (const std::optional<Field> field = take_query_field(query)) {
+    if (!decodes_to(field->name, name)) continue;
+    const Decoded value = decode_field(field->value, scratch);
+    return value.whole ? std::optional{value.text} : std::nullopt;
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sluice::identity {
@@ -66,6 +67,31 @@ TEST(QueryField, ThatDoesNotFitCountsAsAbsent) {
   EXPECT_EQ(find_query_field("k=%61%61%61%61", "k", scratch), "aaaa");
   EXPECT_EQ(find_query_field("k=%61%61%61%61a", "k", scratch), std::nullopt);
   EXPECT_EQ(find_query_field("k=aaaaaaaa", "k", scratch), "aaaaaaaa") << "needs no scratch";
+}
+
+TEST(QueryField, IsTakenOneByOne) {
+  std::string_view rest = "&a=1&&b&=x&c=%31";
+  std::vector<std::pair<std::string_view, std::string_view>> all;
+  while (const auto field = take_query_field(rest)) all.emplace_back(field->name, field->value);
+  using Pair = std::pair<std::string_view, std::string_view>;
+  EXPECT_EQ(all, (std::vector{Pair{"a", "1"}, Pair{"b", ""}, Pair{"", "x"}, Pair{"c", "%31"}}));
+}
+
+TEST(QueryField, IsDecodedAsFarAsItFits) {
+  std::array<char, 4> scratch{};
+  EXPECT_EQ(decode_field("%61bcd", scratch).text, "abcd");
+  EXPECT_TRUE(decode_field("%61bcd", scratch).whole);
+  EXPECT_EQ(decode_field("%61bcde", scratch).text, "abcd");
+  EXPECT_FALSE(decode_field("%61bcde", scratch).whole);
+  EXPECT_TRUE(decode_field("abcde", scratch).whole) << "needs no scratch";
+}
+
+TEST(Cookie, IsTakenOneByOne) {
+  std::string_view rest = "a=1; b ;; c=x=y;a=2";
+  std::vector<std::pair<std::string_view, std::string_view>> all;
+  while (const auto field = take_cookie(rest)) all.emplace_back(field->name, field->value);
+  using Pair = std::pair<std::string_view, std::string_view>;
+  EXPECT_EQ(all, (std::vector{Pair{"a", "1"}, Pair{"c", "x=y"}, Pair{"a", "2"}}));
 }
 
 }  // namespace

@@ -7,7 +7,10 @@
 #include <sluice/address.h>
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace sluice::identity {
 
@@ -22,6 +25,11 @@ class Attributes {
 
   // Empty: there is none of that name. Numbers and truth values as their text.
   [[nodiscard]] virtual std::string_view find(std::string_view name) const noexcept = 0;
+
+  // Those that can be listed: the attributes of an API key, but no claims, of which a token may
+  // have any number.
+  using Named = std::pair<std::string, std::string>;
+  [[nodiscard]] virtual std::span<const Named> all() const noexcept { return {}; }
 };
 
 // How somebody who wanted to prove something fared.

@@ -129,15 +129,21 @@ Problem check_tier_by(std::string_view text) {
        {"client.tier", "client.tenant", "client.country", "client.asn", "client.authenticated"}) {
     if (text == known) return std::nullopt;
   }
-  if (text.starts_with("claim.") && text.size() > 6) return check_field_name(text.substr(6));
+  for (const std::string_view of : {"claim.", "attribute."}) {
+    if (text.starts_with(of) && text.size() > of.size()) {
+      return check_field_name(text.substr(of.size()));
+    }
+  }
   for (const std::string_view own : {"header.", "query.", "cookie.", "path.", "descriptor."}) {
     if (!text.starts_with(own)) continue;
     return Diagnostic{
         fmt::format("{} is chosen by the client, who would choose the largest limit", quoted(text)),
-        "use client.tier, or a claim of a verified token, as in claim.plan"};
+        "use client.tier, a claim of a verified token, as in claim.plan, or an attribute of an API "
+        "key, as in attribute.plan"};
   }
-  constexpr std::string_view kKnown[] = {"client.tier", "client.tenant",        "client.country",
-                                         "client.asn",  "client.authenticated", "claim.NAME"};
+  constexpr std::string_view kKnown[] = {
+      "client.tier",          "client.tenant", "client.country", "client.asn",
+      "client.authenticated", "claim.NAME",    "attribute.NAME"};
   const std::string_view nearest = nearest_word("client." + std::string{text}, kKnown);
   return Diagnostic{fmt::format("unknown attribute {}", quoted(text)),
                     nearest.empty() ? fmt::format("known are {}", join_words(kKnown))
@@ -203,13 +209,15 @@ constexpr PerWord kPerPrefixes[] = {
     {"header.", Per::Kind::header},
     {"query.", Per::Kind::query},
     {"claim.", Per::Kind::claim},
+    {"attribute.", Per::Kind::attribute},
     {"descriptor.", Per::Kind::descriptor},
 };
 
 Parsed<Per> unknown_per(std::string_view text) {
   constexpr std::string_view kKnown[] = {
-      "user",   "api_key", "tenant",  "ip",       "ip/N",    "ip/N/M",  "country",     "asn",
-      "method", "route",   "path.ID", "header.X", "query.X", "claim.X", "descriptor.X"};
+      "user",    "api_key",  "tenant",  "ip",      "ip/N",        "ip/N/M",      "country", "asn",
+      "method",  "route",    "path.ID", "header.X", "query.X",    "claim.X",     "attribute.X",
+      "descriptor.X"};
   std::string_view nearest = nearest_word(text, kKnown);
   for (const std::string_view address : {"client_ip", "remote_addr", "remote_address", "address"}) {
     if (text == address) nearest = "ip";
@@ -329,12 +337,13 @@ const config::Format kAddressFormat{
 const config::Format kCountryFormat{"COUNTRY", "^[A-Za-z]{2}$", check_country};
 const config::Format kPerFormat{"PER",
                                 "^(user|api_key|tenant|ip(/[0-9]+){0,2}|country|asn|method|route|"
-                                "(path|header|query|claim|descriptor)\\..+)$",
+                                "(path|header|query|claim|attribute|descriptor)\\..+)$",
                                 [](std::string_view text) { return problem_of(parse_per(text)); }};
 const config::Format kTierByFormat{
-    "ATTRIBUTE", "^(client\\.(tier|tenant|country|asn|authenticated)|claim\\..+)$", check_tier_by};
+    "ATTRIBUTE", "^(client\\.(tier|tenant|country|asn|authenticated)|(claim|attribute)\\..+)$",
+    check_tier_by};
 const config::Format kRateFormat{
-    "RATE", "^[0-9]+/([0-9]+[a-z]+)+$|^[0-9]+/(day|week|month|year)$",
+    "RATE", "^(0|[1-9][0-9]*)/(([0-9]+[a-z]+)+|day|week|month|year)$",
     [](std::string_view text) { return problem_of(core::parse_limit(text, std::nullopt)); }};
 const config::Format kDurationFormat{
     "DURATION", "^([0-9]+(ns|us|ms|s|m|h|d|w))+$",

@@ -93,6 +93,9 @@ const Section& from_section() {
                                 .keys = {{.name = "claim",
                                           .shape = text(kFieldNameFormat),
                                           .meaning = "A claim of a verified token."},
+                                         {.name = "attribute",
+                                          .shape = text(kFieldNameFormat),
+                                          .meaning = "An attribute of the client's API key."},
                                          {.name = "header",
                                           .shape = text(kHeaderNameFormat),
                                           .meaning = "A header that a trusted proxy sets."},
@@ -101,7 +104,7 @@ const Section& from_section() {
                                           .meaning = "The largest amount that is taken over.",
                                           .required = true,
                                           .examples = {"1000"}}},
-                                .exactly_one = {{"claim", "header"}}};
+                                .exactly_one = {{"claim", "attribute", "header"}}};
   return kSection;
 }
 
@@ -113,8 +116,8 @@ const Section& tiers_section() {
                 .shape = text(kTierByFormat),
                 .meaning =
                     "An attribute that the client cannot choose: `client.tier`, "
-                    "`client.tenant`, `client.country`, `client.asn`, `client.authenticated` "
-                    "or `claim.NAME`.",
+                    "`client.tenant`, `client.country`, `client.asn`, `client.authenticated`, "
+                    "`claim.NAME` or `attribute.NAME` of an API key.",
                 .required = true,
                 .examples = {"client.tier"}},
                {.name = "values",

@@ -63,8 +63,8 @@ const Section& field_match_section() {
   static const Section kSection{
       .name = "field_match",
       .meaning =
-          "Names of query fields, cookies or descriptor entries, and what each must hold. All "
-          "of them must.",
+          "Names of query fields, cookies, attributes or descriptor entries, and what each must "
+          "hold. All of them must.",
       .keys = {},
       .others = config::OtherKeys{.what = "FIELD",
                                   .format = &kFieldNameFormat,
@@ -120,6 +120,11 @@ const Section& match_section() {
                {.name = "tenant",
                 .shape = one_or_list(text()),
                 .meaning = "The tenant of the client, as its key or token says."},
+               {.name = "attribute",
+                .shape = field_match_shape(),
+                .meaning = "Attributes that the client's API key must have, or what they must "
+                           "hold.",
+                .examples = {"{plan: gold}"}},
                {.name = "authenticated",
                 .shape = flag(),
                 .meaning = "Whether the client has proven who it is."},
@@ -129,7 +134,7 @@ const Section& match_section() {
                            "hold.",
                 .examples = {"{generic_key: login}"}}},
       .hints = {
-          {"client", "write ip, country, asn, tier, tenant or authenticated directly in match"},
+          {"client", "write ip, country, asn, tier, tenant, attribute or authenticated in match"},
           {"url", "write 'path', and 'host' if it matters"},
           {"uri", "write 'path', and 'host' if it matters"},
           {"user", "count per user with 'per: user'"}}};

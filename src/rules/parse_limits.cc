@@ -56,10 +56,13 @@ Parsed<Limit> plain_limit(const Node& node, const LimitDefaults& defaults) {
 std::optional<AmountFrom> parse_from(const Node& map, const ParseContext& context) {
   const Reader reader{map, from_section(), context.checked};
   const Node* claim = reader.find("claim");
+  const Node* attribute = reader.find("attribute");
   const Node* header = reader.find("header");
   const auto max = reader.number("max");
-  if ((claim == nullptr && header == nullptr) || !max) return std::nullopt;
+  if (!max) return std::nullopt;
   if (claim != nullptr) return AmountFrom{AmountFrom::Kind::claim, claim->text, *max};
+  if (attribute != nullptr) return AmountFrom{AmountFrom::Kind::attribute, attribute->text, *max};
+  if (header == nullptr) return std::nullopt;
   return AmountFrom{AmountFrom::Kind::header, lower_case(header->text), *max};
 }
 

@@ -86,6 +86,7 @@ std::string shown(const Per& per) {
     case Per::Kind::header: return "header." + per.name;
     case Per::Kind::query: return "query." + per.name;
     case Per::Kind::claim: return "claim." + per.name;
+    case Per::Kind::attribute: return "attribute." + per.name;
     case Per::Kind::descriptor: return "descriptor." + per.name;
     default: return {};
   }
@@ -115,6 +116,7 @@ Match parse_match(const Node& map, const ParseContext& context) {
   };
   parse_fields("query", match.query);
   parse_fields("cookie", match.cookies);
+  parse_fields("attribute", match.attributes);
   parse_fields("descriptor", match.descriptor);
   if (reader.has("authenticated")) match.authenticated = reader.flag("authenticated", false);
   return match;

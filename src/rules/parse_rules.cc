@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -105,24 +106,43 @@ Rule read_rule(const Node& node, const ParseContext& context) {
   return rule;
 }
 
-bool too_many(const Node& list, const ParseOptions& options, Diagnostics& diagnostics) {
-  if (list.children.size() <= options.rules_max) return false;
+struct RulesMax {
+  std::uint64_t all = 10'000;
+  std::uint64_t per_domain = 10'000;
+};
+
+RulesMax read_rules_max(const Reader& file, const Checked& checked) {
+  const Node* const node = file.find("rules_max");
+  if (node == nullptr) return {};
+  if (node->is_scalar()) {
+    const std::uint64_t most = config::number_of(*node);
+    return {.all = most, .per_domain = most};
+  }
+  const Reader reader{*node, rules_max_section(), checked};
+  const RulesMax usual;
+  return {.all = reader.number("all").value_or(usual.all),
+          .per_domain = reader.number("per_domain").value_or(usual.per_domain)};
+}
+
+bool too_many(const Node& list, const RulesMax& max, Diagnostics& diagnostics) {
+  if (list.children.size() <= max.all) return false;
   diagnostics.error(list,
                     fmt::format("rules_max: there are {} rules, at most {} are allowed",
-                                list.children.size(), options.rules_max),
-                    "remove some, or raise rules_max");
+                                list.children.size(), max.all),
+                    fmt::format("remove some, or write rules_max: {} beside 'rules'",
+                                list.children.size()));
   return true;
 }
 
-void check_domains(const std::vector<WrittenRule>& rules, const ParseOptions& options,
+void check_domains(const std::vector<WrittenRule>& rules, const RulesMax& max,
                    Diagnostics& diagnostics) {
   std::unordered_map<std::string_view, std::size_t> counts;
   for (const auto& [rule, node] : rules) {
-    if (++counts[rule->domain] != options.rules_max_per_domain + 1) continue;
+    if (++counts[rule->domain] != max.per_domain + 1) continue;
     diagnostics.error(*node,
                       fmt::format("rules_max: the domain {} has more than {} rules",
-                                  quoted(rule->domain), options.rules_max_per_domain),
-                      "remove some, or raise rules_max");
+                                  quoted(rule->domain), max.per_domain),
+                      "remove some, or raise per_domain of rules_max");
   }
 }
 
@@ -141,15 +161,15 @@ IgnoringHosts read_ignoring(const Reader& reader, std::string_view key) {
 
 }  // namespace
 
-RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagnostics,
-                    const ParseOptions& options) {
+RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagnostics) {
   const Reader reader{map, rules_file_section(), checked};
   RuleList list;
   read_word(reader, "unmatched", kUnmatchedWords, list.unmatched);
   list.ignore_case = read_ignoring(reader, "ignore_case");
   list.ignore_parameters = read_ignoring(reader, "ignore_parameters");
+  const RulesMax max = read_rules_max(reader, checked);
   const Node* rules = reader.find("rules");
-  if (rules == nullptr || too_many(*rules, options, diagnostics)) return list;
+  if (rules == nullptr || too_many(*rules, max, diagnostics)) return list;
 
   LimitProver prover;
   const ParseContext context{checked, diagnostics, prover};
@@ -163,12 +183,11 @@ RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagno
   check_rules_together(written, context);
   check_case(written, list.ignore_case, context);
   check_parameters(written, list.ignore_parameters, context);
-  check_domains(written, options, diagnostics);
+  check_domains(written, max, diagnostics);
   return list;
 }
 
-RuleList parse_rules(const config::Document& document, Diagnostics& diagnostics,
-                     const ParseOptions& options) {
+RuleList parse_rules(const config::Document& document, Diagnostics& diagnostics) {
   const Node& root = document.root;
   if (root.is_null()) {
     diagnostics.error(root, "the file is empty", "write rules: and a list of rules");
@@ -179,13 +198,12 @@ RuleList parse_rules(const config::Document& document, Diagnostics& diagnostics,
     return {};
   }
   const Checked checked = check(root, rules_file_shape(), "the file", diagnostics);
-  return root.is_map() ? read_rules(root, checked, diagnostics, options) : RuleList{};
+  return root.is_map() ? read_rules(root, checked, diagnostics) : RuleList{};
 }
 
-RuleList parse_rules_text(std::string_view text, std::string_view file, Diagnostics& diagnostics,
-                          const ParseOptions& options) {
+RuleList parse_rules_text(std::string_view text, std::string_view file, Diagnostics& diagnostics) {
   const auto document = config::parse_document(text, file, diagnostics);
-  return document ? parse_rules(*document, diagnostics, options) : RuleList{};
+  return document ? parse_rules(*document, diagnostics) : RuleList{};
 }
 
 }  // namespace sluice::rules

@@ -10,28 +10,19 @@
 #include "config/grammar.h"
 #include "rules/rule.h"
 
-#include <cstddef>
 #include <string_view>
 
 namespace sluice::rules {
 
-struct ParseOptions {
-  std::size_t rules_max = 10'000;  // in all
-  std::size_t rules_max_per_domain = 10'000;
-};
-
 // A whole file of rules.
 [[nodiscard]] RuleList parse_rules(const config::Document& document,
-                                   config::Diagnostics& diagnostics,
-                                   const ParseOptions& options = {});
+                                   config::Diagnostics& diagnostics);
 [[nodiscard]] RuleList parse_rules_text(std::string_view text, std::string_view file,
-                                        config::Diagnostics& diagnostics,
-                                        const ParseOptions& options = {});
+                                        config::Diagnostics& diagnostics);
 
-// The keys `rules` and `unmatched` of a map that was checked as part of a larger grammar, whose
-// section has the entries of rules_file_section() for them.
+// The keys of rules_file_section() in a map that was checked as part of a larger grammar, whose
+// section has its entries.
 [[nodiscard]] RuleList read_rules(const config::Node& map, const config::Checked& checked,
-                                  config::Diagnostics& diagnostics,
-                                  const ParseOptions& options = {});
+                                  config::Diagnostics& diagnostics);
 
 }  // namespace sluice::rules

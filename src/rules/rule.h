@@ -50,6 +50,7 @@ struct Match {
   std::vector<std::uint32_t> asns;
   std::vector<std::string> tiers;
   std::vector<std::string> tenants;
+  std::vector<NamedMatch> attributes;  // of the client's API key
   std::optional<bool> authenticated;
   std::vector<NamedMatch> descriptor;  // entries that must be there
 };
@@ -72,9 +73,10 @@ struct Per {
     query = 11,
     claim = 12,
     descriptor = 13,
+    attribute = 14,  // of an API key
   };
   Kind kind = Kind::ip;
-  std::string name;           // of the path parameter, header, query field, claim, entry
+  std::string name;           // of the path parameter, header, query field, claim, attribute
   std::uint8_t v4_bits = 32;  // ip
   std::uint8_t v6_bits = 64;
 };
@@ -86,7 +88,7 @@ enum class Missing : std::uint8_t { ip, skip, shared, refuse };
 
 // Where an amount comes from when it does not stand in the rule.
 struct AmountFrom {
-  enum class Kind : std::uint8_t { claim, header };
+  enum class Kind : std::uint8_t { claim, attribute, header };
   Kind kind = Kind::claim;
   std::string name;
   std::uint64_t max = 0;
@@ -100,8 +102,9 @@ struct RuleLimit {
 };
 
 struct Tiers {
-  // client.tier, client.tenant, client.country, client.asn, client.authenticated, claim.NAME: only
-  // what somebody vouches for. A header is the client's own word and cannot choose a limit.
+  // client.tier, client.tenant, client.country, client.asn, client.authenticated, claim.NAME,
+  // attribute.NAME: only what somebody vouches for. A header is the client's own word and cannot
+  // choose a limit.
   std::string by;
   std::vector<std::pair<std::string, std::vector<RuleLimit>>> values;
 };

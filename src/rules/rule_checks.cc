@@ -38,7 +38,7 @@ bool has_limit_of(const Rule& rule, Algorithm algorithm) {
 
 bool known_before_verification(Per::Kind kind) noexcept {
   return kind != Per::Kind::user && kind != Per::Kind::api_key && kind != Per::Kind::tenant &&
-         kind != Per::Kind::claim;
+         kind != Per::Kind::claim && kind != Per::Kind::attribute;
 }
 
 void refuse_before_auth(const Node& at, std::string_view what, const ParseContext& context) {
@@ -50,7 +50,7 @@ void refuse_before_auth(const Node& at, std::string_view what, const ParseContex
 
 void check_phase_of_keys(const Rule& rule, const Reader& reader, const ParseContext& context) {
   if (const Node* match = reader.find("match")) {
-    for (const std::string_view key : {"tier", "tenant", "authenticated"}) {
+    for (const std::string_view key : {"tier", "tenant", "attribute", "authenticated"}) {
       if (const Node* node = match->find(key)) {
         refuse_before_auth(*node, fmt::format("'{}'", key), context);
       }
@@ -75,12 +75,15 @@ void check_phase_of_keys(const Rule& rule, const Reader& reader, const ParseCont
 void check_before_auth(const Rule& rule, const Reader& reader, const ParseContext& context) {
   if (!rule.before_auth) return;
   check_phase_of_keys(rule, reader, context);
-  bool from_claim = false;
+  const AmountFrom* from = nullptr;  // what has to be verified
   for_each_limit(rule, [&](const RuleLimit& limit) {
-    from_claim = from_claim || (limit.from && limit.from->kind == AmountFrom::Kind::claim);
+    if (limit.from && limit.from->kind != AmountFrom::Kind::header) from = &*limit.from;
   });
-  if (const Node* limit = reader.find("limit"); limit != nullptr && from_claim) {
-    refuse_before_auth(*limit, "an amount from a claim", context);
+  if (const Node* limit = reader.find("limit"); limit != nullptr && from != nullptr) {
+    refuse_before_auth(*limit,
+                       from->kind == AmountFrom::Kind::claim ? "an amount from a claim"
+                                                             : "an amount from an attribute",
+                       context);
   }
   if (const Node* count = reader.find("count")) {
     context.diagnostics.error(*count, "a rule with before_auth counts every attempt",
@@ -214,7 +217,8 @@ void check_number(const std::vector<WrittenRule>& rules, const ParseContext& con
     return match.methods.empty() && match.hosts.empty() && match.headers.empty() &&
            match.query.empty() && match.cookies.empty() && match.addresses.empty() &&
            match.countries.empty() && match.asns.empty() && match.tiers.empty() &&
-           match.tenants.empty() && !match.authenticated && match.descriptor.empty();
+           match.tenants.empty() && match.attributes.empty() && !match.authenticated &&
+           match.descriptor.empty();
   };
   for (const auto& [rule, node] : rules) {
     if (!rule->group.empty() || !counts_alone(rule->match)) continue;

@@ -18,6 +18,9 @@ using config::Section;
 using config::text;
 using config::word;
 
+// More than this and an edit would take minutes.
+constexpr std::uint64_t kRulesMax = 1'000'000;
+
 }  // namespace
 
 const Section& rules_file_section() {
@@ -49,13 +52,35 @@ const Section& rules_file_section() {
                            "do: all of them, or those of the hosts that are listed. Paths are then "
                            "compared without what stands behind a semicolon.",
                 .fallback = "false",
-                .examples = {"[intranet.example.com]"}}},
+                .examples = {"[intranet.example.com]"}},
+               {.name = "rules_max",
+                .shape = number(1, kRulesMax) | map_of(rules_max_section),
+                .meaning = "How many rules there may be, in all and in one domain: one more is "
+                           "refused, with those that are there in force.",
+                .fallback = "10000",
+                .examples = {"50000", "{all: 50000, per_domain: 1000}"}}},
       .hints = {{"limits", "write a list of rules under 'rules', each with its 'limit'"},
                 {"descriptors",
                  "a file of envoyproxy/ratelimit is loaded by rules_from: {envoy: "
                  "DIR}"},
                 {"domain", "write 'domain' in each rule"},
                 {"default", "write unmatched: allow or unmatched: reject"}}};
+  return kSection;
+}
+
+const Section& rules_max_section() {
+  static const Section kSection{
+      .name = "rules_max",
+      .meaning = "How many rules there may be.",
+      .keys = {{.name = "all",
+                .shape = number(1, kRulesMax),
+                .meaning = "In all domains together.",
+                .fallback = "10000"},
+               {.name = "per_domain",
+                .shape = number(1, kRulesMax),
+                .meaning = "In each domain.",
+                .fallback = "10000"}},
+      .at_least_one = {{"all", "per_domain"}}};
   return kSection;
 }
 
@@ -84,7 +109,8 @@ const Section& rule_section() {
             .meaning =
                 "What gets its own counter: `user`, `api_key`, `tenant`, `ip` (IPv6 as /64), "
                 "`ip/N`, `ip/N/M`, `country`, `asn`, `method`, `route`, `path.ID`, `header.X`, "
-                "`query.X`, `claim.X`, `descriptor.X`, or several of them together.",
+                "`query.X`, `claim.X`, `attribute.X` (of an API key), `descriptor.X`, or several "
+                "of them together.",
             .fallback = "[]",
             .examples = {"user", "[tenant, path.id]"}},
            {.name = "missing",

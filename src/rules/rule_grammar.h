@@ -13,13 +13,14 @@ namespace sluice::rules {
 
 inline constexpr std::uint64_t kCostMax = 1'000'000'000;
 
-// A file of its own: `rules` and `unmatched`. Other files can take over its keys.
+// A file of its own: `rules` and what holds for all of them. Other files can take over its keys.
 [[nodiscard]] const config::Section& rules_file_section();
 
+[[nodiscard]] const config::Section& rules_max_section();
 [[nodiscard]] const config::Section& rule_section();
 [[nodiscard]] const config::Section& match_section();
 [[nodiscard]] const config::Section& header_match_section();  // names of headers to what they hold
-[[nodiscard]] const config::Section& field_match_section();   // cookies, query fields, entries
+[[nodiscard]] const config::Section& field_match_section();   // cookies, query fields, ...
 [[nodiscard]] const config::Section& text_match_section();
 [[nodiscard]] const config::Section& limit_section();
 [[nodiscard]] const config::Section& from_section();

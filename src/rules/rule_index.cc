@@ -26,7 +26,15 @@ std::uint64_t seed_of(Asks kind) noexcept {
 IndexKey index_key(Asks kind, std::string_view name) noexcept { return mixed(seed_of(kind), name); }
 
 IndexKey index_key(Asks kind, std::string_view name, std::string_view value) noexcept {
-  return mixed(~index_key(kind, name), value);
+  return with_value(index_key(kind, name), value);
+}
+
+IndexKey with_value(IndexKey named, std::string_view value) noexcept {
+  return mixed(~named, value);
+}
+
+IndexKey with_prefix(IndexKey named, std::string_view prefix) noexcept {
+  return mixed(named ^ 0xa0761d6478bd642fULL, prefix);
 }
 
 std::uint64_t RuleIndex::Steps::Step::with_rest(std::uint64_t hash) const noexcept {

@@ -5,7 +5,8 @@
 // ask for as well. A request looks into the drawers of what it has: its path and host, each of its
 // headers, its client's attributes. So the cost of a look does not grow with the number of rules
 // that ask for something else, whatever it is that tells the rules apart. A rule that asks for
-// nothing is in a drawer that everybody looks into.
+// nothing is in a drawer that everybody looks into. One that asks for a value by a regular
+// expression, and for nothing rarer, is in the drawer of the name: those are compared one by one.
 //
 // What is found is a candidate: it still has to be compared. Only its path need not be, if that is
 // where it was found. Some may be found twice.
@@ -49,6 +50,7 @@ enum class Asks : std::uint8_t {
   query,
   cookie,
   descriptor,
+  attribute,
   tier,
   tenant,
   country,
@@ -59,6 +61,9 @@ enum class Asks : std::uint8_t {
 };
 [[nodiscard]] IndexKey index_key(Asks kind, std::string_view name, std::string_view value) noexcept;
 [[nodiscard]] IndexKey index_key(Asks kind, std::string_view name) noexcept;  // with any value
+// Of the name's key: with that value, and with one that begins so.
+[[nodiscard]] IndexKey with_value(IndexKey named, std::string_view value) noexcept;
+[[nodiscard]] IndexKey with_prefix(IndexKey named, std::string_view prefix) noexcept;
 
 // A place in the tree of hosts and paths.
 struct Location {

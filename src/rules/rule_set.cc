@@ -2,9 +2,11 @@
 
 #include "base/characters.h"
 #include "identity/fields.h"
+#include "identity/headers.h"
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -22,7 +24,7 @@ std::uint64_t look_of(std::string_view name) noexcept {
   return std::uint64_t{1} << ((name.size() * 7 + last) & 63U);
 }
 
-// A longer value of a query field that has to be decoded counts as absent.
+// Of a longer value of a query field that has to be decoded, the beginning is looked at.
 constexpr std::size_t kFieldBytesMax = 1024;
 
 constexpr std::array<std::string_view, 9> kMethods{"GET",     "HEAD",    "POST",  "PUT",  "DELETE",
@@ -51,7 +53,70 @@ std::string_view bytes_of(const std::uint32_t& number) noexcept {
   return {reinterpret_cast<const char*>(&number), sizeof number};
 }
 
+// Exact over wildcard, then longer over shorter.
+std::pair<int, std::size_t> host_rank(std::string_view pattern) noexcept {
+  return {pattern.starts_with('*') ? 1 : 2, pattern.size()};
+}
+
+// What a condition on a named value is filed under.
+enum class FiledBy : std::uint8_t { nothing, name, value, prefix };
+
+FiledBy filed_by(const NamedMatch& wanted) noexcept {
+  using Kind = TextMatch::Kind;
+  if (wanted.name.size() >= kIndexedNameMax) return FiledBy::nothing;  // looked for by no request
+  if (wanted.value.text.size() >= kFieldBytesMax) return FiledBy::name;
+  if (wanted.value.kind == Kind::exact) return FiledBy::value;
+  return wanted.value.kind == Kind::prefix ? FiledBy::prefix : FiledBy::name;
+}
+
+// Drawers that a request has looked into: one that repeats a field thousands of times is not
+// compared as often with the rules that ask for it. Some are forgotten, which costs comparisons.
+class SeenDrawers {
+ public:
+  // Whether it is new.
+  [[nodiscard]] bool add(const RuleNumber* drawer) noexcept {
+    const auto number = reinterpret_cast<std::uintptr_t>(drawer) / sizeof *drawer;
+    return std::exchange(seen_[number % seen_.size()], drawer) != drawer;
+  }
+
+ private:
+  std::array<const RuleNumber*, 64> seen_{};
+};
+
 }  // namespace
+
+// Collects what rules ask of names, then tells it to the rule set.
+class RuleSet::NameCollector {
+ public:
+  void add(Asks kind, std::span<const NamedMatch> wanted) {
+    for (const NamedMatch& one : wanted) {
+      const FiledBy by = filed_by(one);
+      if (by == FiledBy::nothing) continue;
+      Name& name = names_[index_key(kind, one.name)];
+      if (by == FiledBy::name) name.asked.any_value = true;
+      if (by == FiledBy::value) name.asked.exact_value = true;
+      if (by == FiledBy::prefix) {
+        name.lengths.insert(static_cast<std::uint32_t>(one.value.text.size()));
+      }
+    }
+  }
+  void tell(RuleSet& set) {
+    for (auto& [key, name] : names_) {
+      name.asked.first_length = static_cast<std::uint32_t>(set.prefix_lengths_.size());
+      name.asked.lengths = static_cast<std::uint32_t>(name.lengths.size());
+      set.prefix_lengths_.insert(set.prefix_lengths_.end(), name.lengths.begin(),
+                                 name.lengths.end());
+      set.asked_names_.emplace(key, name.asked);
+    }
+  }
+
+ private:
+  struct Name {
+    AskedName asked;
+    std::set<std::uint32_t> lengths;
+  };
+  std::map<IndexKey, Name> names_;
+};
 
 // ---- compiling --------------------------------------------------------------------------------
 
@@ -59,34 +124,39 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
   has_path_options_ =
       list_.ignore_case.holds_anywhere() || list_.ignore_parameters.holds_anywhere();
   std::vector<RuleIndex::Conditions> conditions;
-  std::vector<std::string> groups{""};  // group 0 is none
+  boost::unordered_flat_map<std::string_view, std::uint32_t> groups{{"", 0}};  // 0 is none
+  NameCollector names;
   std::set<std::uint8_t> v4_lengths;
   std::set<std::uint8_t> v6_lengths;
+  const auto number_in = [](auto& numbers, std::string_view name) {
+    return numbers.try_emplace(name, static_cast<std::uint32_t>(numbers.size())).first->second;
+  };
   for (const Rule& rule : list_.rules) {
     Compiled& compiled = compiled_.emplace_back(compile(rule, list_.ignore_case));
-    const auto group = std::ranges::find(groups, rule.group);
-    const auto domain = std::ranges::find(domains_, rule.domain);
-    compiled.domain = static_cast<std::uint32_t>(domain - domains_.begin());
-    if (domain == domains_.end()) domains_.push_back(rule.domain);
+    compiled.domain = number_in(domains_, rule.domain);
+    compiled.group = number_in(groups, rule.group);
     has_before_auth_ |= rule.before_auth;
     has_groups_ |= !rule.group.empty();
-    compiled.group = static_cast<std::uint32_t>(group - groups.begin());
-    if (group == groups.end()) groups.push_back(rule.group);
-    for (const NamedMatch& header : rule.match.headers) {
-      header_names_.insert(index_key(Asks::header, header.name));
-      header_looks_ |= look_of(header.name);
-    }
+    names.add(Asks::header, rule.match.headers);
+    names.add(Asks::query, rule.match.query);
+    names.add(Asks::cookie, rule.match.cookies);
+    names.add(Asks::descriptor, rule.match.descriptor);
+    names.add(Asks::attribute, rule.match.attributes);
+    for (const NamedMatch& header : rule.match.headers) header_looks_ |= look_of(header.name);
     for (const IpRange& range : rule.match.addresses) {
       (range.first.is_v4 ? v4_lengths : v6_lengths)
           .insert(static_cast<std::uint8_t>(range.prefix_bits));
     }
   }
+  names.tell(*this);
   for (std::size_t i = 0; i < compiled_.size(); ++i) {
     const Rule& rule = list_.rules[i];
     names_.emplace(index_key(Asks::domain, rule.domain, rule.name), static_cast<RuleNumber>(i));
     conditions.push_back(conditions_of(list_.rules[i], compiled_[i]));
   }
-  default_domain_ = domain_number(kDefaultDomain);
+  const auto usual = domains_.find(kDefaultDomain);
+  default_domain_ = usual == domains_.end() ? static_cast<std::uint32_t>(domains_.size())
+                                            : usual->second;
   v4_lengths_.assign(v4_lengths.begin(), v4_lengths.end());
   v6_lengths_.assign(v6_lengths.begin(), v6_lengths.end());
   index_ = RuleIndex{conditions};
@@ -128,10 +198,12 @@ RuleSet::Compiled RuleSet::compile(const Rule& rule, const IgnoringHosts& ignore
   compiled.query = texts(match.query);
   compiled.cookies = texts(match.cookies);
   compiled.descriptor = texts(match.descriptor);
+  compiled.attributes = texts(match.attributes);
   compiled.fields =
       static_cast<std::uint32_t>(std::popcount(compiled.asks) + (match.paths.empty() ? 0 : 1) +
                                  static_cast<int>(match.headers.size() + match.query.size() +
-                                                  match.cookies.size() + match.descriptor.size()));
+                                                  match.cookies.size() + match.descriptor.size() +
+                                                  match.attributes.size()));
   return compiled;
 }
 
@@ -151,16 +223,20 @@ RuleIndex::Conditions RuleSet::conditions_of(const Rule& rule, const Compiled& c
 
   const auto named = [&](Asks kind, const std::vector<NamedMatch>& all) {
     for (const NamedMatch& one : all) {
-      if (one.name.size() >= kIndexedNameMax) continue;  // looked for by no request
-      const bool exact = one.value.kind == TextMatch::Kind::exact;
-      conditions.push_back(
-          {.kind = kind,
-           .keys = {exact ? index_key(kind, one.name, one.value.text) : index_key(kind, one.name)},
-           .locations = {}});
+      const FiledBy by = filed_by(one);
+      if (by == FiledBy::nothing) continue;
+      const IndexKey name = index_key(kind, one.name);
+      const IndexKey key = by == FiledBy::value    ? with_value(name, one.value.text)
+                           : by == FiledBy::prefix ? with_prefix(name, one.value.text)
+                                                   : name;
+      conditions.push_back({.kind = kind, .keys = {key}, .locations = {}});
     }
   };
   named(Asks::header, match.headers);
+  named(Asks::query, match.query);
+  named(Asks::cookie, match.cookies);
   named(Asks::descriptor, match.descriptor);
+  named(Asks::attribute, match.attributes);
 
   const auto listed = [&](Asks kind, const auto& all, auto&& key_of) {
     if (all.empty()) return;
@@ -194,8 +270,9 @@ std::optional<RuleNumber> RuleSet::find(std::string_view name,
 // ---- matching ---------------------------------------------------------------------------------
 
 std::uint32_t RuleSet::domain_number(std::string_view domain) const noexcept {
-  if (domain.empty()) return default_domain_;
-  return static_cast<std::uint32_t>(std::ranges::find(domains_, domain) - domains_.begin());
+  if (domain.empty() || domain == kDefaultDomain) return default_domain_;
+  const auto found = domains_.find(domain);
+  return found == domains_.end() ? static_cast<std::uint32_t>(domains_.size()) : found->second;
 }
 
 // Of several paths, the one that says most.
@@ -250,7 +327,7 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::ui
     bool found = false;
     for (std::size_t i = 0; i < hosts.size(); ++i) {
       if (!host_matches(hosts[i], asked.host)) continue;
-      const bool better = !found || hosts[i].size() > hosts[matched.host].size();
+      const bool better = !found || host_rank(hosts[i]) > host_rank(hosts[matched.host]);
       if (better) matched.host = static_cast<std::uint8_t>(i);
       found = true;
     }
@@ -267,26 +344,59 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::ui
     if (!wrong.empty()) return wrong;
   }
 
-  for (const Text& header : compiled.headers) {
-    const auto value = asked.request.header(header.name);
-    if (!value || !header.value.matches(*value)) return "header";
+  return examine_texts(compiled, asked);
+}
+
+// Of a name that is sent repeatedly, any value will do: nobody escapes a rule by adding another.
+std::string_view RuleSet::examine_texts(const Compiled& compiled, const Asked& asked) noexcept {
+  for (const Text& wanted : compiled.headers) {
+    const auto is_it = [&](const HeaderView& one) {
+      return identity::is_named(one, wanted.name) && wanted.value.matches(one.value);
+    };
+    if (std::ranges::none_of(asked.request.headers, is_it)) return "header";
   }
-  for (const Text& entry : compiled.descriptor) {
+  for (const Text& wanted : compiled.descriptor) {
     const auto is_it = [&](const DescriptorEntry& one) {
-      return one.key == entry.name && entry.value.matches(one.value);
+      return one.key == wanted.name && wanted.value.matches(one.value);
     };
     if (std::ranges::none_of(asked.request.descriptor, is_it)) return "descriptor";
   }
-  for (const Text& field : compiled.query) {
-    std::array<char, kFieldBytesMax> scratch;
-    const auto value = identity::find_query_field(asked.query, field.name, scratch);
-    if (!value || !field.value.matches(*value)) return "query";
+  for (const Text& wanted : compiled.attributes) {
+    const identity::Attributes* const all = asked.client.attributes;
+    const std::string_view value = all != nullptr ? all->find(wanted.name) : std::string_view{};
+    if (value.empty() || !wanted.value.matches(value)) return "client.attribute";
   }
-  for (const Text& cookie : compiled.cookies) {
-    const auto value = identity::find_cookie(asked.request.headers, cookie.name);
-    if (!value || !cookie.value.matches(*value)) return "cookie";
+  for (const Text& wanted : compiled.query) {
+    if (!examine_query(wanted, asked.query)) return "query";
+  }
+  for (const Text& wanted : compiled.cookies) {
+    if (!examine_cookies(wanted, asked.request.headers)) return "cookie";
   }
   return {};
+}
+
+bool RuleSet::examine_query(const Text& wanted, std::string_view query) noexcept {
+  std::array<char, kFieldBytesMax> scratch;
+  while (const auto field = identity::take_query_field(query)) {
+    if (!identity::decodes_to(field->name, wanted.name)) continue;
+    const identity::Decoded value = identity::decode_field(field->value, scratch);
+    if (value.whole ? wanted.value.matches(value.text)
+                    : wanted.value.may_match_beginning(value.text)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool RuleSet::examine_cookies(const Text& wanted, std::span<const HeaderView> headers) noexcept {
+  for (const HeaderView& header : headers) {
+    if (!identity::is_named(header, "cookie")) continue;
+    std::string_view line = header.value;
+    while (const auto cookie = identity::take_cookie(line)) {
+      if (cookie->name == wanted.name && wanted.value.matches(cookie->value)) return true;
+    }
+  }
+  return false;
 }
 
 std::string_view RuleSet::mismatch(RuleNumber rule, const Asked& asked) const noexcept {
@@ -321,9 +431,26 @@ void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noe
   matches.too_many = false;
   matches.enforced = false;
   const std::uint32_t domain = domain_number(asked.domain);
-  const auto look_into = [&](std::span<const RuleNumber> candidates,
-                             Filed filed = Filed::elsewhere) {
+  visit_candidates(asked, [&](std::span<const RuleNumber> candidates, Filed filed) {
     if (!candidates.empty()) look(candidates, filed, asked, domain, phase, matches);
+  });
+  if (matches.count < 2) return;
+  std::ranges::sort(std::span{matches.all}.first(matches.count), {}, &Matched::rule);
+  if (has_groups_) drop_losers(matches);
+}
+
+std::size_t RuleSet::candidates(const Asked& asked) const noexcept {
+  std::size_t count = 0;
+  visit_candidates(
+      asked, [&](std::span<const RuleNumber> candidates, Filed) { count += candidates.size(); });
+  return count;
+}
+
+// Calls visit(rules, where they were found) for every drawer that a request has to look into.
+template <class Visit>
+void RuleSet::visit_candidates(const Asked& asked, Visit&& visit) const noexcept {
+  const auto look_into = [&](std::span<const RuleNumber> candidates) {
+    visit(candidates, Filed::elsewhere);
   };
   look_into(index_.everywhere());
   if (index_.uses(Asks::domain)) {
@@ -331,7 +458,7 @@ void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noe
     look_into(index_.under(index_key(Asks::domain, named)));
   }
   index_.at(asked.host, asked.path, [&](std::span<const RuleNumber> candidates) {
-    look_into(candidates, Filed::at_its_place);
+    visit(candidates, Filed::at_its_place);
   });
   if (index_.uses(Asks::method)) {
     look_into(index_.under(index_key(Asks::method, asked.request.method)));
@@ -339,28 +466,55 @@ void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noe
   if (index_.uses(Asks::header)) {
     for (const HeaderView& header : asked.request.headers) look_into_header(header, look_into);
   }
+  if (index_.uses(Asks::query)) look_into_query(asked.query, look_into);
+  if (index_.uses(Asks::cookie)) look_into_cookies(asked.request.headers, look_into);
   if (index_.uses(Asks::descriptor)) {
     for (const DescriptorEntry& entry : asked.request.descriptor) {
-      look_into(index_.under(index_key(Asks::descriptor, entry.key, entry.value)));
-      look_into(index_.under(index_key(Asks::descriptor, entry.key)));
+      const IndexKey named = index_key(Asks::descriptor, entry.key);
+      if (const AskedName* name = asked_name(named)) {
+        look_under(*name, named, entry.value, look_into);
+      }
     }
   }
   const identity::Identity& client = asked.client;
-  const auto look_under = [&](Asks kind, std::string_view value) {
+  if (client.attributes != nullptr && index_.uses(Asks::attribute)) {
+    for (const auto& [name, value] : client.attributes->all()) {
+      const IndexKey named = index_key(Asks::attribute, name);
+      if (const AskedName* asked_for = asked_name(named)) {
+        look_under(*asked_for, named, value, look_into);
+      }
+    }
+  }
+  const auto look_for = [&](Asks kind, std::string_view value) {
     if (!value.empty() && index_.uses(kind)) look_into(index_.under(index_key(kind, value)));
   };
-  look_under(Asks::tier, client.tier);
-  look_under(Asks::tenant, client.tenant);
-  look_under(Asks::country, client.country);
+  look_for(Asks::tier, client.tier);
+  look_for(Asks::tenant, client.tenant);
+  look_for(Asks::country, client.country);
   if (index_.uses(Asks::asn)) look_into(index_.under(index_key(Asks::asn, bytes_of(client.asn))));
   if (index_.uses(Asks::address)) {
     for (const unsigned bits : client.address.is_v4 ? v4_lengths_ : v6_lengths_) {
       look_into(index_.under(address_key(client.address, bits)));
     }
   }
-  if (matches.count < 2) return;
-  std::ranges::sort(std::span{matches.all}.first(matches.count), {}, &Matched::rule);
-  if (has_groups_) drop_losers(matches);
+}
+
+const RuleSet::AskedName* RuleSet::asked_name(IndexKey named) const noexcept {
+  const auto found = asked_names_.find(named);
+  return found == asked_names_.end() ? nullptr : &found->second;
+}
+
+// The drawers of a name and its value.
+template <class Visit>
+void RuleSet::look_under(const AskedName& name, IndexKey named, std::string_view value,
+                         Visit&& visit) const noexcept {
+  if (name.any_value) visit(index_.under(named));
+  if (name.exact_value) visit(index_.under(with_value(named, value)));
+  for (std::uint32_t i = 0; i < name.lengths; ++i) {
+    const std::size_t length = prefix_lengths_[name.first_length + i];
+    if (length > value.size()) break;
+    visit(index_.under(with_prefix(named, value.substr(0, length))));
+  }
 }
 
 // Header names come in any case, the index has them in lower case.
@@ -370,11 +524,45 @@ void RuleSet::look_into_header(const HeaderView& header, Visit&& visit) const no
   const std::size_t size = header.name.size();
   if (size >= lower_name.size() || (header_looks_ & look_of(header.name)) == 0) return;
   std::ranges::transform(header.name, lower_name.begin(), lower);
-  const std::string_view name{lower_name.data(), size};
-  const IndexKey named = index_key(Asks::header, name);
-  if (!header_names_.contains(named)) return;
-  visit(index_.under(named));
-  visit(index_.under(index_key(Asks::header, name, header.value)));
+  const IndexKey named = index_key(Asks::header, {lower_name.data(), size});
+  if (const AskedName* name = asked_name(named)) look_under(*name, named, header.value, visit);
+}
+
+template <class Visit>
+void RuleSet::look_into_query(std::string_view query, Visit&& visit) const noexcept {
+  std::array<char, kIndexedNameMax> name_scratch;
+  std::array<char, kFieldBytesMax> value_scratch;
+  SeenDrawers seen;
+  const auto visit_once = [&](std::span<const RuleNumber> candidates) {
+    if (!candidates.empty() && seen.add(candidates.data())) visit(candidates);
+  };
+  while (const auto field = identity::take_query_field(query)) {
+    const identity::Decoded name = identity::decode_field(field->name, name_scratch);
+    const IndexKey named = index_key(Asks::query, name.text);
+    const AskedName* const asked = asked_name(named);
+    if (asked == nullptr) continue;
+    const identity::Decoded value = identity::decode_field(field->value, value_scratch);
+    look_under(*asked, named, value.text, visit_once);
+  }
+}
+
+template <class Visit>
+void RuleSet::look_into_cookies(std::span<const HeaderView> headers,
+                                Visit&& visit) const noexcept {
+  SeenDrawers seen;
+  const auto visit_once = [&](std::span<const RuleNumber> candidates) {
+    if (!candidates.empty() && seen.add(candidates.data())) visit(candidates);
+  };
+  for (const HeaderView& header : headers) {
+    if (!identity::is_named(header, "cookie")) continue;
+    std::string_view line = header.value;
+    while (const auto cookie = identity::take_cookie(line)) {
+      const IndexKey named = index_key(Asks::cookie, cookie->name);
+      if (const AskedName* name = asked_name(named)) {
+        look_under(*name, named, cookie->value, visit_once);
+      }
+    }
+  }
 }
 
 // ---- groups -----------------------------------------------------------------------------------
@@ -382,13 +570,11 @@ void RuleSet::look_into_header(const HeaderView& header, Visit&& visit) const no
 // Exact host over wildcard over any, then the path, then more fields over fewer, then the order of
 // the file.
 bool RuleSet::is_more_specific(const Matched& a, const Matched& b) const noexcept {
-  const auto host_rank = [this](const Matched& one) -> std::pair<int, std::size_t> {
+  const auto rank_of = [this](const Matched& one) -> std::pair<int, std::size_t> {
     const auto& hosts = list_.rules[one.rule].match.hosts;
-    if (hosts.empty()) return {0, 0};
-    const std::string& host = hosts[one.host];
-    return {host.starts_with('*') ? 1 : 2, host.size()};
+    return hosts.empty() ? std::pair{0, std::size_t{0}} : host_rank(hosts[one.host]);
   };
-  if (host_rank(a) != host_rank(b)) return host_rank(a) > host_rank(b);
+  if (rank_of(a) != rank_of(b)) return rank_of(a) > rank_of(b);
   const Compiled& mine = compiled_[a.rule];
   const Compiled& theirs = compiled_[b.rule];
   if (mine.paths.empty() != theirs.paths.empty()) return theirs.paths.empty();

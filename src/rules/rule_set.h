@@ -13,7 +13,6 @@
 #include <sluice/request.h>
 
 #include <boost/unordered/unordered_flat_map.hpp>
-#include <boost/unordered/unordered_flat_set.hpp>
 
 #include <array>
 #include <cstddef>
@@ -93,6 +92,10 @@ class RuleSet {
   // request.
   [[nodiscard]] std::string_view mismatch(RuleNumber rule, const Asked& asked) const noexcept;
 
+  // With how many rules a request is compared, of whichever phase; those found by two of their
+  // alternatives count twice. This is what must not grow with the number of rules.
+  [[nodiscard]] std::size_t candidates(const Asked& asked) const noexcept;
+
   // The template that matched; null: the rule names no path.
   [[nodiscard]] const PathTemplate* path(const Matched& matched) const noexcept;
 
@@ -126,8 +129,19 @@ class RuleSet {
     std::vector<Text> query;
     std::vector<Text> cookies;
     std::vector<Text> descriptor;
+    std::vector<Text> attributes;
     std::vector<std::string> other_methods;
   };
+
+  // What rules ask of a header, query field, cookie, attribute or descriptor entry of one name.
+  // Each kind of condition has drawers of its own; a request looks into those that there are.
+  struct AskedName {
+    bool any_value = false;  // or one by a regular expression
+    bool exact_value = false;
+    std::uint32_t first_length = 0;  // of prefixes, in prefix_lengths_
+    std::uint32_t lengths = 0;
+  };
+  class NameCollector;
 
   // Where a candidate was found: at a host and a path that it asks for, or by something else.
   enum class Filed : std::uint8_t { at_its_place, elsewhere };
@@ -141,12 +155,27 @@ class RuleSet {
                                          Matched& matched) const noexcept;
   [[nodiscard]] static bool examine_paths(const Compiled& compiled, std::string_view path,
                                           Matched& matched) noexcept;
+  [[nodiscard]] static std::string_view examine_texts(const Compiled& compiled,
+                                                      const Asked& asked) noexcept;
+  [[nodiscard]] static bool examine_query(const Text& wanted, std::string_view query) noexcept;
+  [[nodiscard]] static bool examine_cookies(const Text& wanted,
+                                            std::span<const HeaderView> headers) noexcept;
   [[nodiscard]] static std::string_view examine_client(const Match& match, std::uint16_t asks,
                                                        const identity::Identity& client) noexcept;
   void look(std::span<const RuleNumber> candidates, Filed filed, const Asked& asked,
             std::uint32_t domain, Phase phase, Matches& matches) const noexcept;
   template <class Visit>
+  void visit_candidates(const Asked& asked, Visit&& visit) const noexcept;
+  template <class Visit>
   void look_into_header(const HeaderView& header, Visit&& visit) const noexcept;
+  template <class Visit>
+  void look_into_query(std::string_view query, Visit&& visit) const noexcept;
+  template <class Visit>
+  void look_into_cookies(std::span<const HeaderView> headers, Visit&& visit) const noexcept;
+  template <class Visit>
+  void look_under(const AskedName& name, IndexKey named, std::string_view value,
+                  Visit&& visit) const noexcept;
+  [[nodiscard]] const AskedName* asked_name(IndexKey named) const noexcept;
   void drop_losers(Matches& matches) const noexcept;
   [[nodiscard]] bool is_more_specific(const Matched& a, const Matched& b) const noexcept;
 
@@ -154,14 +183,15 @@ class RuleSet {
   std::vector<Compiled> compiled_;
   RuleIndex index_;
   boost::unordered_flat_map<IndexKey, RuleNumber> names_;
-  std::vector<std::string> domains_;
+  boost::unordered_flat_map<std::string_view, std::uint32_t> domains_;  // their numbers
   std::uint32_t default_domain_ = 0;
   bool has_before_auth_ = false;
   bool has_path_options_ = false;
   bool has_groups_ = false;
-  boost::unordered_flat_set<IndexKey> header_names_;  // that rules ask for
-  std::uint64_t header_looks_ = 0;                    // of all of these
-  std::vector<std::uint8_t> v4_lengths_;              // prefix lengths that rules ask for
+  boost::unordered_flat_map<IndexKey, AskedName> asked_names_;  // of each kind
+  std::vector<std::uint32_t> prefix_lengths_;                   // of each name, in rising order
+  std::uint64_t header_looks_ = 0;                              // of all headers in there
+  std::vector<std::uint8_t> v4_lengths_;                        // of networks that rules ask for
   std::vector<std::uint8_t> v6_lengths_;
 };
 

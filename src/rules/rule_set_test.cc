@@ -7,7 +7,9 @@
 #include <rapidcheck.h>
 
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,24 +32,36 @@ struct Sent {
   identity::Identity client;
 };
 
+RequestView view_of(const Sent& sent) {
+  return {.method = sent.method,
+          .host = sent.host,
+          .target = sent.path,
+          .headers = sent.headers,
+          .peer = {},
+          .tls_subject = {},
+          .domain = sent.domain,
+          .descriptor = sent.descriptor};
+}
+
+Asked asked_by(const Sent& sent, const RequestView& request) {
+  return {.request = request,
+          .domain = sent.domain,
+          .host = sent.host,
+          .path = sent.path,
+          .query = sent.query,
+          .client = sent.client};
+}
+
+std::size_t candidates(const RuleSet& set, const Sent& sent) {
+  const RequestView request = view_of(sent);
+  return set.candidates(asked_by(sent, request));
+}
+
 std::vector<std::string> matching(const RuleSet& set, const Sent& sent,
                                   Phase phase = Phase::after_auth) {
-  const RequestView request{.method = sent.method,
-                            .host = sent.host,
-                            .target = sent.path,
-                            .headers = sent.headers,
-                            .peer = {},
-                            .tls_subject = {},
-                            .domain = sent.domain,
-                            .descriptor = sent.descriptor};
+  const RequestView request = view_of(sent);
   Matches matches;
-  set.match({.request = request,
-             .domain = sent.domain,
-             .host = sent.host,
-             .path = sent.path,
-             .query = sent.query,
-             .client = sent.client},
-            phase, matches);
+  set.match(asked_by(sent, request), phase, matches);
   std::vector<std::string> names;
   for (const Matched& one : matches.span()) {
     names.push_back(set.rules()[one.rule].name);
@@ -67,6 +81,24 @@ Rule rule(std::string name, Match match) {
 NamedMatch named(std::string name, TextMatch::Kind kind, std::string text = {}) {
   return {.name = std::move(name), .value = {.kind = kind, .text = std::move(text)}};
 }
+
+class Attributes final : public identity::Attributes {
+ public:
+  explicit Attributes(std::vector<Named> all) : all_(std::move(all)) {}
+  std::string_view find(std::string_view name) const noexcept override {
+    for (const Named& one : all_) {
+      if (one.first == name) return one.second;
+    }
+    return {};
+  }
+  std::span<const Named> all() const noexcept override { return all_; }
+
+ private:
+  std::vector<Named> all_;
+};
+
+const Attributes kGold{{{"plan", "gold"}, {"n", "7"}}};
+const Attributes kSilver{{{"plan", "silver"}}};
 
 // One rule that asks for one thing, a request that has it and one that has not.
 TEST(RuleSet, AsksForOneThing) {
@@ -154,6 +186,14 @@ TEST(RuleSet, AsksForOneThing) {
        {.descriptor = {named("k", Kind::exact, "v")}},
        [](Sent& s) { s.descriptor = {{"j", "v"}, {"k", "v"}}; },
        [](Sent& s) { s.descriptor = {{"k", "w"}}; }},
+      {"attribute",
+       {.attributes = {named("plan", Kind::exact, "gold")}},
+       [](Sent& s) { s.client.attributes = &kGold; },
+       [](Sent& s) { s.client.attributes = &kSilver; }},
+      {"attribute, prefix",
+       {.attributes = {named("plan", Kind::prefix, "go")}},
+       [](Sent& s) { s.client.attributes = &kGold; },
+       [](Sent& s) { s.client.attributes = nullptr; }},
   };
   for (const Case& one : cases) {
     const RuleSet set{{.rules = {rule("it", one.match)}}};
@@ -264,6 +304,21 @@ TEST(RuleSet, LetsTheMostSpecificRuleOfAGroupWin) {
   EXPECT_THAT(matching(RuleSet{{.rules = {first, second}}}, sent), ElementsAre("first"));
 }
 
+// Of a rule's own hosts the one counts that says most, in whichever order they are written.
+TEST(RuleSet, TakesTheExactOneOfItsHosts) {
+  for (const auto& hosts : std::vector<std::vector<std::string>>{{"*.b.com", "a.b.com"},
+                                                                 {"a.b.com", "*.b.com"}}) {
+    Rule both = rule("both", {.hosts = hosts});
+    Rule wildcard = rule("wildcard", {.hosts = {"*.b.com"}, .paths = {"/v1"}});
+    both.group = wildcard.group = "g";
+    const RuleSet set{{.rules = {wildcard, both}}};
+    EXPECT_THAT(matching(set, {.host = "a.b.com", .path = "/v1"}), ElementsAre("both"))
+        << hosts.front();
+    EXPECT_THAT(matching(set, {.host = "c.b.com", .path = "/v1"}), ElementsAre("wildcard"))
+        << hosts.front();
+  }
+}
+
 TEST(RuleSet, LetsOtherRulesApplyTogether) {
   Rule a = rule("a", {.paths = {"/x"}});
   Rule b = rule("b", {});
@@ -282,6 +337,107 @@ TEST(RuleSet, LetsNoShadowWinAGroup) {
   shadow.group = real.group = "g";
   EXPECT_THAT(matching(RuleSet{{.rules = {shadow, real}}}, {.path = "/x"}),
               ElementsAre("shadow", "real"));
+}
+
+// A client cannot escape a rule by sending something twice, nor by sending more of it than is read.
+TEST(RuleSet, AsksForAnyOfSeveralValues) {
+  using Kind = TextMatch::Kind;
+  const RuleSet set{{.rules = {rule("header", {.headers = {named("x-plan", Kind::exact, "free")}}),
+                               rule("query", {.query = {named("plan", Kind::prefix, "fr")}}),
+                               rule("cookie", {.cookies = {named("plan", Kind::regex, "fr.*")}})}}};
+  EXPECT_THAT(matching(set, {.headers = {{"X-Plan", "paid"}, {"x-plan", "free"}}}),
+              ElementsAre("header"));
+  EXPECT_THAT(matching(set, {.query = "plan=paid&plan=free"}), ElementsAre("query"));
+  EXPECT_THAT(matching(set, {.headers = {{"cookie", "plan=paid; plan=free"}}}),
+              ElementsAre("cookie"));
+  EXPECT_THAT(matching(set, {.headers = {{"cookie", "plan=paid"}, {"cookie", "plan=free"}}}),
+              ElementsAre("cookie"));
+}
+
+TEST(RuleSet, IsNotEscapedByALongValue) {
+  using Kind = TextMatch::Kind;
+  const std::string much(2'000, 'x');
+  const RuleSet set{
+      {.rules = {rule("present", {.query = {named("q", Kind::present)}}),
+                 rule("prefix", {.query = {named("q", Kind::prefix, "a b")}}),
+                 rule("expression", {.query = {named("q", Kind::regex, ".*end")}}),
+                 rule("exact", {.query = {named("q", Kind::exact, "a b")}}),
+                 rule("long", {.query = {named("q", Kind::exact, "a b" + much + "end")}}),
+                 rule("another", {.query = {named("q", Kind::prefix, "b")}})}}};
+  EXPECT_THAT(matching(set, {.query = "q=a+b" + much + "end"}),
+              ElementsAre("present", "prefix", "expression", "long"));
+}
+
+// Whatever tells rules apart, a request is compared with those that ask for what it has, and with
+// no more of them when there are thousands.
+TEST(RuleSet, ComparesARequestWithFewRulesHoweverManyThereAre) {
+  using Kind = TextMatch::Kind;
+  struct Case {
+    std::string what;
+    std::function<void(Rule&, const std::string&)> ask;
+    std::function<void(Sent&)> has_number_7;
+  };
+  const std::vector<Case> cases{
+      {"path", [](Rule& r, const std::string& n) { r.match.paths = {"/" + n}; },
+       [](Sent& s) { s.path = "/7"; }},
+      {"host", [](Rule& r, const std::string& n) { r.match.hosts = {n + ".com"}; },
+       [](Sent& s) { s.host = "7.com"; }},
+      {"header",
+       [](Rule& r, const std::string& n) { r.match.headers = {named("x-a", Kind::exact, n)}; },
+       [](Sent& s) { s.headers = {{"X-A", "7"}}; }},
+      {"header, prefix",
+       [](Rule& r, const std::string& n) {
+         r.match.headers = {named("x-a", Kind::prefix, "p-" + n + "-")};
+       },
+       [](Sent& s) { s.headers = {{"X-A", "p-7-and-more"}}; }},
+      {"header, name",
+       [](Rule& r, const std::string& n) {
+         r.match.headers = {named("x-" + n, Kind::regex, "a+")};
+       },
+       [](Sent& s) { s.headers = {{"X-7", "a"}}; }},
+      {"query",
+       [](Rule& r, const std::string& n) { r.match.query = {named("q", Kind::exact, n)}; },
+       [](Sent& s) { s.query = "a=1&q=%37"; }},
+      {"query, prefix",
+       [](Rule& r, const std::string& n) { r.match.query = {named("q", Kind::prefix, n + "-")}; },
+       [](Sent& s) { s.query = "q=7-7-7"; }},
+      {"query, repeated",
+       [](Rule& r, const std::string& n) { r.match.query = {named("q", Kind::exact, n)}; },
+       [](Sent& s) {
+         for (int i = 0; i < 1000; ++i) s.query += "q=7&";
+       }},
+      {"cookie",
+       [](Rule& r, const std::string& n) { r.match.cookies = {named("c", Kind::exact, n)}; },
+       [](Sent& s) { s.headers = {{"Cookie", "a=1; c=7; c=7"}}; }},
+      {"cookie, prefix",
+       [](Rule& r, const std::string& n) { r.match.cookies = {named("c", Kind::prefix, n + "-")}; },
+       [](Sent& s) { s.headers = {{"Cookie", "c=7-x"}}; }},
+      {"descriptor, prefix",
+       [](Rule& r, const std::string& n) {
+         r.match.descriptor = {named("k", Kind::prefix, n + "-")};
+       },
+       [](Sent& s) { s.descriptor = {{"k", "7-x"}}; }},
+      {"attribute",
+       [](Rule& r, const std::string& n) { r.match.attributes = {named("n", Kind::exact, n)}; },
+       [](Sent& s) { s.client.attributes = &kGold; }},
+      {"domain", [](Rule& r, const std::string& n) { r.domain = n; },
+       [](Sent& s) { s.domain = "7"; }},
+      {"tenant", [](Rule& r, const std::string& n) { r.match.tenants = {n}; },
+       [](Sent& s) { s.client.tenant = "7"; }},
+  };
+  for (const Case& one : cases) {
+    RuleList list;
+    for (int i = 0; i < 10'000; ++i) {
+      list.rules.push_back(rule(std::to_string(i), {}));
+      one.ask(list.rules.back(), std::to_string(i));
+    }
+    const RuleSet set{std::move(list)};
+    Sent sent;
+    one.has_number_7(sent);
+    EXPECT_THAT(matching(set, sent), ElementsAre("7")) << one.what;
+    EXPECT_EQ(candidates(set, sent), 1U) << one.what;
+    EXPECT_EQ(candidates(set, {}), 0U) << one.what;
+  }
 }
 
 // The index finds exactly what comparing every rule would.
@@ -322,6 +478,15 @@ TEST(RuleSet, FindsWhatComparingEveryRuleFinds) {
         match.headers = {named(*pick({"x-a", "x-b"}), kind, *pick(values))};
       }
       if (maybe(10)) match.descriptor = {named("k", TextMatch::Kind::exact, *pick(values))};
+      const auto some = [&](std::string name) {
+        const auto kind = *rc::gen::element(TextMatch::Kind::exact, TextMatch::Kind::present,
+                                            TextMatch::Kind::prefix, TextMatch::Kind::regex);
+        const bool is_regex = kind == TextMatch::Kind::regex;
+        return named(std::move(name), kind, is_regex ? "1+" : *pick({"1", "11", "2", "2 b", "3"}));
+      };
+      if (maybe(20)) match.query = {some(*pick({"p", "q"}))};
+      if (maybe(20)) match.cookies = {some(*pick({"c", "d"}))};
+      if (maybe(10)) match.headers.push_back(some("x-a"));
       list.rules.push_back(rule(std::to_string(i), match));
       list.rules.back().domain = *pick({"default", "edge"});
     }
@@ -339,26 +504,17 @@ TEST(RuleSet, FindsWhatComparingEveryRuleFinds) {
     sent.client.country = country;
     sent.client.asn = static_cast<std::uint32_t>(*rc::gen::inRange(1, 4));
     sent.client.address = *IpAddress::parse(*pick({"10.0.0.1", "10.1.0.1", "::1"}));
-    sent.headers = {{"X-A", value}};
+    const std::string another = *pick({"", "1", "111", "2 bc"});
+    sent.headers = {{"X-A", value}, {"x-a", another}};
+    sent.query = *pick({"", "p=1", "q=11&q=2", "q=%32+b&p=3", "p&q=2%20bc", "x=1&q=1&q=1"});
+    const std::string cookies = *pick({"", "c=1", "c=11; c=2", "d=3;c=1", "x=1; d=2 b"});
+    if (!cookies.empty()) sent.headers.push_back({"Cookie", cookies});
     sent.descriptor = {{"k", value}};
 
     std::vector<std::string> expected;
-    const RequestView request{.method = sent.method,
-                              .host = sent.host,
-                              .target = sent.path,
-                              .headers = sent.headers,
-                              .peer = {},
-                              .tls_subject = {},
-                              .domain = sent.domain,
-                              .descriptor = sent.descriptor};
+    const RequestView request = view_of(sent);
     for (RuleNumber number = 0; number < set.rules().size(); ++number) {
-      const bool concerned = set.mismatch(number, {.request = request,
-                                                   .domain = sent.domain,
-                                                   .host = sent.host,
-                                                   .path = sent.path,
-                                                   .query = {},
-                                                   .client = sent.client})
-                                 .empty();
+      const bool concerned = set.mismatch(number, asked_by(sent, request)).empty();
       if (concerned) expected.push_back(set.rules()[number].name);
     }
     RC_ASSERT(matching(set, sent) == expected);

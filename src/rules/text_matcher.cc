@@ -25,4 +25,15 @@ bool TextMatcher::matches(std::string_view value) const noexcept {
   return false;
 }
 
+bool TextMatcher::may_match_beginning(std::string_view beginning) const noexcept {
+  const bool goes_on = text_.size() > beginning.size() && text_.starts_with(beginning);
+  switch (kind_) {
+    case TextMatch::Kind::present:
+    case TextMatch::Kind::regex: return true;
+    case TextMatch::Kind::exact: return goes_on;
+    case TextMatch::Kind::prefix: return goes_on || beginning.starts_with(text_);
+  }
+  return true;
+}
+
 }  // namespace sluice::rules

@@ -25,6 +25,9 @@ class TextMatcher {
   ~TextMatcher();
 
   [[nodiscard]] bool matches(std::string_view value) const noexcept;
+  // Whether a value that begins like this and goes on may match. Only what is certain is denied:
+  // nobody escapes a condition by a value too long to be read.
+  [[nodiscard]] bool may_match_beginning(std::string_view beginning) const noexcept;
 
  private:
   TextMatch::Kind kind_;

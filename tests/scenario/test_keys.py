@@ -46,6 +46,27 @@ class Keys(ScenarioTest):
         )
         self.assertEqual(self.client(made["key"] + "x")["proof"], "unknown key")
 
+    def test_rules_use_the_attributes_of_a_key(self):
+        attributes = ("--attribute", "team=infra", "--attribute", "rps=7")
+        made = self.new("--name", "acme", *attributes, "--file", self.keys)
+        configuration = self.file(
+            "sluice.yaml",
+            """\
+clients: {api_keys: {file: keys.yaml}}
+rules:
+  - name: teams
+    match: {attribute: [team]}
+    per: [attribute.team]
+    limit: {rate: 2/1s, from: {attribute: rps, max: 50}}
+""",
+        )
+        key = ("-H", f"x-api-key: {made['key']}")
+        done = self.ok("explain", "/", "-c", configuration, *key)
+        self.assertIn("+ teams per attribute.team", done.out)
+        self.assertIn("6 of 7 left", done.out)
+        done = self.ok("explain", "/", "-c", configuration)
+        self.assertIn("- teams: client.attribute does not match", done.out)
+
     def test_without_a_file_the_entry_is_printed(self):
         attribute = ("--attribute", "plan.seats=5")
         done = self.ok("keys", "new", "--name", "a", "--tier", "free", *attribute)

@@ -324,6 +324,22 @@ rules:
         done = self.ok("explain", "OPTIONS *", "-c", file)
         self.assertIn("path      *\n", done.out)
 
+    def test_preflights(self):
+        preflight = ("OPTIONS /login", "-H", "Origin: https://a.example")
+        preflight += ("-H", "Access-Control-Request-Method: POST", "--repeat", "9")
+        for clients, code, told in (
+            ("", 1, "rejected with 429: blocked by login-failures"),
+            ("clients: {require: true}", 1, "rejected with 429: blocked by login-failures"),
+            ("clients: {require: true, preflight: exempt}", 0, "passes: preflight"),
+        ):
+            with self.subTest(clients):
+                file = self.file("sluice.yaml", CONFIGURATION + clients + "\n")
+                done = sluice("explain", *preflight, "-c", file)
+                self.assertEqual(done.code, code, done.out)
+                self.assertIn("decision  " + told, done.out)
+        done = sluice("explain", *preflight[:3], "-c", file)
+        self.assertIn("rejected with 401", done.out)
+
     def test_what_cannot_be_understood(self):
         self.refuses(2, r"'login' is no request; write a method and a path", *self.explain("login"))
         self.refuses(2, r"'x' is no header", *self.explain("/", "-H", "x"))

@@ -43,7 +43,7 @@ ExitCode explain_request(const ExplainOptions& options, const app::Configuration
     return ExitCode::failure;
   }
   engine::Worker& worker = (*engine)->worker();
-  worker.use(identifier, configuration.clients.require);
+  worker.use(identifier, configuration.clients.policy);
 
   const ExplainedRequest::Views views = request->views();
   const RequestView view = request->view(views);

@@ -127,8 +127,8 @@ Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch) {
   // An absolute target names the host itself.
   const std::string asked_host{target.authority.empty() ? request.host : target.authority};
   story.host = identity::normalise_host(asked_host, host).value_or("");
-  if (rules.ignore_case().holds_for(story.host)) {
-    target = identity::normalise_target(request.target, {.ignore_case = true}, path);
+  if (rules.has_path_options()) {
+    target = identity::normalise_target(request.target, rules.path_options(story.host), path);
   }
   story.path = target.ok() ? std::string{target.route()}
                            : fmt::format("cannot be told: {}", to_string(target.fault));

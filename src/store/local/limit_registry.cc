@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace sluice::store {
@@ -24,8 +25,12 @@ enum Flag : std::uint8_t {
 constexpr std::size_t kMeaning = offsetof(LimitRecord, amount);  // what comes before is bookkeeping
 
 // A record's bytes from there on: equal for equal limits.
-std::string text_of(const LimitRecord& record) {
+std::string_view text_of(const LimitRecord& record) noexcept {
   return {reinterpret_cast<const char*>(&record) + kMeaning, sizeof record - kMeaning};
+}
+
+bool says_the_same(const LimitRecord& a, const LimitRecord& b) noexcept {
+  return text_of(a) == text_of(b);
 }
 
 std::uint64_t checksum_of(const LimitRecord& record) {
@@ -114,6 +119,7 @@ LimitRegistry::LimitRegistry(const Mapping& mapping)
     : mapping_(mapping),
       owned_(mapping.limits().size()),
       checksums_(mapping.limits().size()),
+      indexed_(mapping.limits().size()),
       users_(mapping.limits().size()),
       pointers_(std::make_unique<std::atomic<const StoredLimit*>[]>(mapping.limits().size())) {
   published_ = {pointers_.get(), mapping.limits().size()};
@@ -166,27 +172,64 @@ const StoredLimit* LimitRegistry::find_slow(LimitNumber number) const noexcept {
   return adopt(number);
 }
 
-// A limit that was used here a short while ago; nobody can have taken its number away since.
-std::optional<LimitNumber> LimitRegistry::recently_used(const std::string& text,
+// Where a limit is, as far as is known here. Two that differ have the same checksum by accident
+// only.
+std::optional<LimitNumber> LimitRegistry::indexed(const LimitRecord& record) const {
+  const auto found = numbers_.find(record.checksum);
+  const bool is_there =
+      found != numbers_.end() && says_the_same(mapping_.limits()[found->second], record);
+  return is_there ? std::optional{found->second} : std::nullopt;
+}
+
+// A limit that was used a short while ago; nobody can have taken its number away since.
+std::optional<LimitNumber> LimitRegistry::recently_used(const LimitRecord& record,
                                                         WallTime now) const {
-  const auto found = numbers_.find(text);
-  if (found == numbers_.end()) return std::nullopt;
-  const LimitRecord& record = mapping_.limits()[found->second];
-  const bool recent = unused_for(record, now) < kGrace / 2;
-  return recent && text_of(record) == text ? std::optional{found->second} : std::nullopt;
+  const std::optional<LimitNumber> number = indexed(record);
+  const bool recent = number && unused_for(mapping_.limits()[*number], now) < kGrace / 2;
+  return recent ? number : std::nullopt;
 }
 
-std::optional<LimitNumber> LimitRegistry::recorded(const std::string& text) const {
-  for (LimitNumber number = 0; number < mapping_.limits().size(); ++number) {
-    const LimitRecord& record = mapping_.limits()[number];
-    if (checksum_in(record) != 0 && text_of(record) == text) return number;
+// Requires the lock on the mapping's limits, as all do that follow up to `use`.
+std::optional<LimitNumber> LimitRegistry::recorded(const LimitRecord& record) {
+  learn_changes();
+  ++looks_;
+  return indexed(record);
+}
+
+// What other processes did to the records since the last look; at the first one, all that is there.
+void LimitRegistry::learn_changes() {
+  const std::uint64_t changes = mapping_.limit_changes();
+  if (changes_seen_ == changes) return;
+  first_free_ = static_cast<LimitNumber>(users_.size());
+  looks_ += users_.size();
+  for (LimitNumber number = 0; number < users_.size(); ++number) {
+    const std::uint64_t checksum = checksum_in(mapping_.limits()[number]);
+    if (checksum == 0) first_free_ = std::min(first_free_, number);
+    if (checksum != indexed_[number]) index(number, checksum);
   }
-  return std::nullopt;
+  changes_seen_ = changes;
 }
 
-std::optional<LimitNumber> LimitRegistry::free_number() const noexcept {
-  for (LimitNumber number = 0; number < mapping_.limits().size(); ++number) {
-    if (checksum_in(mapping_.limits()[number]) == 0) return number;
+// The number means the limit with that checksum from now on; 0: none.
+void LimitRegistry::index(LimitNumber number, std::uint64_t checksum) {
+  const auto before = numbers_.find(indexed_[number]);
+  if (before != numbers_.end() && before->second == number) numbers_.erase(before);
+  if (checksum != 0) numbers_[checksum] = number;
+  indexed_[number] = checksum;
+}
+
+// Gives a record its checksum, with which it is there, or takes it away. The others are told first:
+// who dies in between has made them look in vain, and has hidden nothing from them.
+void LimitRegistry::change(LimitNumber number, std::uint64_t checksum) {
+  changes_seen_ = mapping_.raise_limit_changes();
+  std::atomic_ref{mapping_.limits()[number].checksum}.store(checksum, std::memory_order_release);
+  index(number, checksum);
+}
+
+std::optional<LimitNumber> LimitRegistry::free_number() noexcept {
+  for (; first_free_ < users_.size(); ++first_free_) {
+    ++looks_;
+    if (checksum_in(mapping_.limits()[first_free_]) == 0) return first_free_;
   }
   return std::nullopt;
 }
@@ -201,11 +244,10 @@ Parsed<LimitNumber> LimitRegistry::use(const Limit& limit, WallTime now,
                    fmt::format("use at most {} characters", record.zone.size() - 1));
   }
   const std::lock_guard guard{mutex_};
-  const std::string text = text_of(record);
-  std::optional<LimitNumber> number = recently_used(text, now);
+  std::optional<LimitNumber> number = recently_used(record, now);
   if (!number) {
     const Mapping::LimitsLock lock{mapping_};
-    number = recorded(text);
+    number = recorded(record);
     if (!number) number = add(record, now, clear_slots);
     if (!number) {
       return mistake(fmt::format("{} different limits are in use already", users_.size()),
@@ -214,7 +256,6 @@ Parsed<LimitNumber> LimitRegistry::use(const Limit& limit, WallTime now,
     stamp(mapping_.limits()[*number], now);
   }
   if (!owned_[*number] || is_stale(*number)) (void)adopt(*number);
-  numbers_[text] = *number;
   ++users_[*number];
   return *number;
 }
@@ -231,7 +272,7 @@ std::optional<LimitNumber> LimitRegistry::add(LimitRecord record, WallTime now,
   LimitRecord& place = mapping_.limits()[*number];
   const std::uint64_t checksum = std::exchange(record.checksum, 0);
   place = record;
-  std::atomic_ref{place.checksum}.store(checksum, std::memory_order_release);  // now it is there
+  change(*number, checksum);
   return number;
 }
 
@@ -264,8 +305,8 @@ void LimitRegistry::reclaim(WallTime now, const ClearSlots& clear_slots) {
       [&dropped](LimitNumber number) { return number < dropped.size() && dropped[number]; });
   for (LimitNumber number = 0; number < users_.size(); ++number) {
     if (!dropped[number]) continue;
-    numbers_.erase(text_of(mapping_.limits()[number]));
-    std::atomic_ref{mapping_.limits()[number].checksum}.store(0, std::memory_order_release);
+    change(number, 0);
+    first_free_ = std::min(first_free_, number);
     retire(number);
   }
 }
@@ -274,6 +315,16 @@ std::size_t LimitRegistry::size() const noexcept {
   const auto limits = mapping_.limits();
   return static_cast<std::size_t>(std::count_if(
       limits.begin(), limits.end(), [](const LimitRecord& one) { return checksum_in(one) != 0; }));
+}
+
+std::size_t LimitRegistry::size_approx() const noexcept {
+  const std::lock_guard guard{mutex_};
+  return numbers_.size();
+}
+
+std::uint64_t LimitRegistry::looks() const noexcept {
+  const std::lock_guard guard{mutex_};
+  return looks_;
 }
 
 }  // namespace sluice::store

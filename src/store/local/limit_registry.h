@@ -8,6 +8,10 @@
 // it in use, and no process has wanted it for its drain time and some minutes. The caller clears
 // the slots that still carry it.
 //
+// Which limit has which number is also known here, by what the limits say, so that ten thousand new
+// ones take as many looks. A count in the mapping rises with every change; whoever finds another
+// one than it last saw compares the checksums of all records and reads those that differ.
+//
 // Thread-safe. Finding a limit costs two loads; all else may allocate, lock and wait.
 #pragma once
 
@@ -54,6 +58,13 @@ class LimitRegistry final : public LimitSource {
   void touch(WallTime now) noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept;
+  // As far as is known here, at no cost: what other processes added since the last new limit is not
+  // in it.
+  [[nodiscard]] std::size_t size_approx() const noexcept;
+
+  // How many records were looked at so far in order to find limits and free numbers, for those who
+  // want to know how that grows.
+  [[nodiscard]] std::uint64_t looks() const noexcept;
 
  private:
   explicit LimitRegistry(const Mapping& mapping);
@@ -61,12 +72,16 @@ class LimitRegistry final : public LimitSource {
   [[nodiscard]] const StoredLimit* adopt(LimitNumber number) const;
   [[nodiscard]] bool is_stale(LimitNumber number) const noexcept;
   void retire(LimitNumber number) const;
-  [[nodiscard]] std::optional<LimitNumber> recently_used(const std::string& text,
+  [[nodiscard]] std::optional<LimitNumber> indexed(const LimitRecord& record) const;
+  [[nodiscard]] std::optional<LimitNumber> recently_used(const LimitRecord& record,
                                                          WallTime now) const;
-  [[nodiscard]] std::optional<LimitNumber> recorded(const std::string& text) const;
+  [[nodiscard]] std::optional<LimitNumber> recorded(const LimitRecord& record);
+  void learn_changes();
+  void index(LimitNumber number, std::uint64_t checksum);
+  void change(LimitNumber number, std::uint64_t checksum);
   [[nodiscard]] std::optional<LimitNumber> add(LimitRecord record, WallTime now,
                                                const ClearSlots& clear_slots);
-  [[nodiscard]] std::optional<LimitNumber> free_number() const noexcept;
+  [[nodiscard]] std::optional<LimitNumber> free_number() noexcept;
   void reclaim(WallTime now, const ClearSlots& clear_slots);
 
   const Mapping& mapping_;
@@ -77,7 +92,11 @@ class LimitRegistry final : public LimitSource {
   mutable std::vector<std::uint64_t> checksums_;  // of the records that these were made from
   mutable std::vector<std::unique_ptr<const StoredLimit>> retired_;  // a decision may still look
   std::vector<std::unique_ptr<const StoredLimit>> retired_before_;   // by now, none does
-  std::unordered_map<std::string, LimitNumber> numbers_;             // by the record's bytes
+  std::unordered_map<std::uint64_t, LimitNumber> numbers_;  // of all records, by their checksums
+  std::vector<std::uint64_t> indexed_;                      // the checksums that are in there
+  std::optional<std::uint64_t> changes_seen_;  // the mapping's count when it was brought up to date
+  LimitNumber first_free_ = 0;                 // none below it is free
+  std::uint64_t looks_ = 0;
   std::vector<std::uint32_t> users_;
 
   std::unique_ptr<std::atomic<const StoredLimit*>[]> pointers_;

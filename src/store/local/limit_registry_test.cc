@@ -185,5 +185,57 @@ TEST(LimitRegistry, UnderstandsNumbersThatAnotherProcessGaveAway) {
   EXPECT_EQ(other->limit(number).limit().amount, 5'000U);
 }
 
+// Ten thousand rules have as many limits: were each compared with all the others, a start would
+// take seconds.
+TEST(LimitRegistry, LooksAtAFewRecordsPerLimitHoweverManyThereAre) {
+  const Mapping mapping = Mapping::open({.memory = std::size_t{64} << 20U}, after(0s)).value();
+  const std::unique_ptr<LimitRegistry> registry = LimitRegistry::open(mapping).value();
+  constexpr std::uint64_t kLimits = 10'000;
+  ASSERT_GT(mapping.limits().size(), kLimits);
+  for (std::uint64_t amount = 1; amount <= kLimits; ++amount) {
+    ASSERT_TRUE(registry->use(of_amount(amount), after(0s).wall(), {}));
+  }
+  EXPECT_EQ(registry->size(), kLimits);
+  EXPECT_LE(registry->looks(), mapping.limits().size() + 3 * kLimits);
+}
+
+// Each has looked before the other adds something, and knows of it all the same.
+TEST(LimitRegistry, FindsWhatAnotherProcessAddedMeanwhile) {
+  const testing::TempFolder folder;
+  const std::unique_ptr<LocalStore> one = open_file(folder.file("state"), after(0s));
+  const std::unique_ptr<LocalStore> other = open_file(folder.file("state"), after(0s));
+  std::set<LimitNumber> numbers;
+  for (std::uint64_t amount = 1; amount <= 100; ++amount) {
+    LocalStore& first = amount % 3 == 0 ? *one : *other;
+    LocalStore& second = amount % 3 == 0 ? *other : *one;
+    const LimitNumber number = first.use(of_amount(amount), after(0s)).value();
+    EXPECT_TRUE(numbers.insert(number).second) << amount;
+    EXPECT_EQ(second.use(of_amount(amount), after(0s)).value(), number) << amount;
+  }
+  EXPECT_EQ(one->status().limits_used, 100U);
+}
+
+// A number that this process knows by a limit may be another one's since.
+TEST(LimitRegistry, DoesNotFindWhatAnotherProcessGaveAway) {
+  const testing::TempFolder folder;
+  const std::unique_ptr<LocalStore> one = open_file(folder.file("state"), after(0s));
+  const std::unique_ptr<LocalStore> other = open_file(folder.file("state"), after(0s));
+  const std::vector<LimitNumber> before = use_all(*one, 0s);
+  ASSERT_EQ(other->use(of_amount(8), after(0s)).value(), before[7]);  // has looked at all of them
+  other->stop_using(before[7]);
+  for (const LimitNumber number : before) one->stop_using(number);
+
+  constexpr std::uint64_t kOthers = 1'000'000;
+  (void)use_all(*one, 100h, kOthers);  // in all the numbers
+  for (std::size_t i = 1; i < before.size(); i += 2) one->stop_using(before[i]);
+  one->upkeep(after(200h));  // it wants the others
+  const LimitNumber again = other->use(of_amount(8), after(200h)).value();
+  EXPECT_EQ(other->limit(again).limit().amount, 8U);
+  EXPECT_EQ(one->use(of_amount(8), after(200h)).value(), again);
+  for (std::size_t i = 0; i < before.size(); i += 2) {  // those in use are where they were
+    ASSERT_EQ(other->use(of_amount(kOthers + i), after(200h)).value(), before[i]) << i;
+  }
+}
+
 }  // namespace
 }  // namespace sluice::store

@@ -3,8 +3,7 @@
 namespace sluice::store {
 
 Parsed<LimitNumber> LocalAuthority::use_for_request(const Limit& limit, Now now) {
-  const LocalStoreStatus status = table_.status();
-  if (status.limits_used >= status.limits - status.limits / 4) {
+  if (!table_.has_limits_to_spare()) {
     return mistake("the table has no room for limits that requests bring along",
                    "give it more memory");
   }

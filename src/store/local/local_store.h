@@ -58,6 +58,12 @@ class LocalStore {
 
   [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, Now now);
   void stop_using(LimitNumber number) noexcept { limits_->stop_using(number); }
+  // Whether there are numbers left for limits that requests bring along: a quarter is kept for
+  // rules.
+  [[nodiscard]] bool has_limits_to_spare() const noexcept {
+    const std::size_t all = mapping_->limits().size();
+    return limits_->size_approx() < all - all / 4;
+  }
   [[nodiscard]] const StoredLimit& limit(LimitNumber number) const noexcept {
     return *limits_->find(number);
   }

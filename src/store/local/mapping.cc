@@ -48,6 +48,7 @@ struct MappingHeader {
   std::uint32_t slabs_used = 0;
   std::array<std::uint32_t, Mapping::kProcessesMax> generations{};
   std::array<std::uint32_t, Mapping::kEpochs> epochs{};
+  std::uint64_t limit_changes = 0;
 };
 static_assert(sizeof(MappingHeader) <= kPage);
 
@@ -480,6 +481,14 @@ Mapping::LimitsLock::LimitsLock(const Mapping& mapping) noexcept : file_(mapping
 
 Mapping::LimitsLock::~LimitsLock() {
   if (file_ >= 0) (void)try_lock(file_, kLimitsByte, F_UNLCK);
+}
+
+std::uint64_t Mapping::limit_changes() const noexcept {
+  return std::atomic_ref{header().limit_changes}.load(std::memory_order_acquire);
+}
+
+std::uint64_t Mapping::raise_limit_changes() const noexcept {
+  return std::atomic_ref{header().limit_changes}.fetch_add(1, std::memory_order_acq_rel) + 1;
 }
 
 std::size_t Mapping::fault_in(std::size_t first, std::size_t bytes) const noexcept {

@@ -6,7 +6,8 @@
 //
 //     header   magic, layout version, sizes, secret, checksum over these; then what changes: the
 //     time
-//              base, generations of processes, epochs of the refused-until caches
+//              base, generations of processes, epochs of the refused-until caches, how often the
+//              limits changed
 //
 // Several processes may map one file. They agree by locks of the kernel on bytes behind the file's
 // end, which vanish with their holders: one byte tells whether anybody else is here, one per
@@ -119,6 +120,11 @@ class Mapping {
    private:
     int file_;
   };
+
+  // How often limits were added or given away, by all processes. To be raised before the record
+  // changes, under the lock above.
+  [[nodiscard]] std::uint64_t limit_changes() const noexcept;
+  std::uint64_t raise_limit_changes() const noexcept;
 
   // Touches all pages from `first` on, up to `bytes` of them, so that no decision has to. Answers
   // where to go on; the size when done.
