@@ -89,6 +89,11 @@ void check_before_auth(const Rule& rule, const Reader& reader, const ParseContex
     context.diagnostics.error(*count, "a rule with before_auth counts every attempt",
                               "leave out 'count' or 'before_auth'");
   }
+  if (const Node* over = reader.find("over");
+      over != nullptr && rule.over.kind == Over::Kind::queue) {
+    context.diagnostics.error(*over, "a rule with before_auth holds no requests",
+                              "leave out 'before_auth', or choose another 'over'");
+  }
 }
 
 // ---- count, cost, block, missing
