@@ -69,8 +69,8 @@ constexpr std::size_t kSomeAmounts = 100;
 std::string rules_yaml(std::size_t count, std::size_t amounts = kSomeAmounts) {
   std::string text = "rules:\n";
   for (std::size_t i = 0; i + 1 < count; ++i) {
-    text += fmt::format("  - name: rule-{}\n    limit: {}/1h\n    per: [ip]\n", i,
-                        100 + i % amounts);
+    text +=
+        fmt::format("  - name: rule-{}\n    limit: {}/1h\n    per: [ip]\n", i, 100 + i % amounts);
     switch (i % 6) {
       case 0:
       case 1: text += fmt::format("    match: {{path: /v1/things-{}}}\n", i); break;

@@ -240,40 +240,40 @@ const Section& clients_section() {
   static const Section kSection{
       .name = "clients",
       .meaning = "How clients are told apart.",
-      .keys = {{.name = "trusted_proxies",
-                .shape = some(text(rules::kAddressFormat)),
-                .meaning = "Proxies whose word on the client's address counts; without any, the "
-                           "client is whoever is at the other end of the socket.",
-                .examples = {"[10.0.0.0/8]"}},
-               {.name = "address_from",
-                .shape = text(rules::kHeaderNameFormat),
-                .meaning = "The one header that they write it to: `x-forwarded-for`, `forwarded`, "
-                           "or another one that holds a single address. Needs trusted proxies.",
-                .fallback = "x-forwarded-for",
-                .examples = {"forwarded", "cf-connecting-ip"}},
-               {.name = "hops",
-                .shape = number(1, 32),
-                .meaning = "Instead of walking over trusted proxies: take this element of "
-                           "X-Forwarded-For, counted from the right.",
-                .examples = {"1"}},
-               {.name = "api_keys", .shape = map_of(api_keys_section), .meaning = "API keys."},
-               {.name = "tokens", .shape = map_of(tokens_section), .meaning = "Signed tokens."},
-               {.name = "geo", .shape = map_of(geo_section), .meaning = "Countries and networks."},
-               {.name = "require",
-                .shape = flag(),
-                .meaning = "Answer 401 to whoever does not prove who they are, instead of counting "
-                           "them as anonymous. CORS preflights are not asked: browsers send no "
-                           "credentials with them.",
-                .fallback = "false"},
-               {.name = "preflight",
-                .shape = word({"count", "exempt"}),
-                .meaning = "What becomes of a CORS preflight (`OPTIONS` with `Origin` and "
-                           "`Access-Control-Request-Method`): it counts as an anonymous request, "
-                           "or no rule counts it. Who is denied or blocked stays so.",
-                .fallback = "count",
-                .hints = {{"ignore", "write exempt"},
-                          {"skip", "write exempt"},
-                          {"allow", "write exempt"}}}}};
+      .keys = {
+          {.name = "trusted_proxies",
+           .shape = some(text(rules::kAddressFormat)),
+           .meaning = "Proxies whose word on the client's address counts; without any, the "
+                      "client is whoever is at the other end of the socket.",
+           .examples = {"[10.0.0.0/8]"}},
+          {.name = "address_from",
+           .shape = text(rules::kHeaderNameFormat),
+           .meaning = "The one header that they write it to: `x-forwarded-for`, `forwarded`, "
+                      "or another one that holds a single address. Needs trusted proxies.",
+           .fallback = "x-forwarded-for",
+           .examples = {"forwarded", "cf-connecting-ip"}},
+          {.name = "hops",
+           .shape = number(1, 32),
+           .meaning = "Instead of walking over trusted proxies: take this element of "
+                      "X-Forwarded-For, counted from the right.",
+           .examples = {"1"}},
+          {.name = "api_keys", .shape = map_of(api_keys_section), .meaning = "API keys."},
+          {.name = "tokens", .shape = map_of(tokens_section), .meaning = "Signed tokens."},
+          {.name = "geo", .shape = map_of(geo_section), .meaning = "Countries and networks."},
+          {.name = "require",
+           .shape = flag(),
+           .meaning = "Answer 401 to whoever does not prove who they are, instead of counting "
+                      "them as anonymous. CORS preflights are not asked: browsers send no "
+                      "credentials with them.",
+           .fallback = "false"},
+          {.name = "preflight",
+           .shape = word({"count", "exempt"}),
+           .meaning = "What becomes of a CORS preflight (`OPTIONS` with `Origin` and "
+                      "`Access-Control-Request-Method`): it counts as an anonymous request, "
+                      "or no rule counts it. Who is denied or blocked stays so.",
+           .fallback = "count",
+           .hints = {
+               {"ignore", "write exempt"}, {"skip", "write exempt"}, {"allow", "write exempt"}}}}};
   return kSection;
 }
 

@@ -140,9 +140,9 @@ upstreams: {app: {servers: [':3000']}}
   EXPECT_THAT(mistakes(file + "ignore_case: [api.example.com]\n" +
                        "routes: [{path: /V1/**, upstream: app}]\n"),
               HasSubstr("the path /V1/** has capitals, and some hosts ignore case"));
-  EXPECT_THAT(mistakes(file + "ignore_parameters: true\n" +
-                       "routes: [{path: /v1;a/**, upstream: app}]\n"),
-              HasSubstr("the path /v1;a/** has a parameter, and hosts ignore those"));
+  EXPECT_THAT(
+      mistakes(file + "ignore_parameters: true\n" + "routes: [{path: /v1;a/**, upstream: app}]\n"),
+      HasSubstr("the path /v1;a/** has a parameter, and hosts ignore those"));
 }
 
 // 0s was at once for one of them, never for another.
@@ -237,8 +237,8 @@ TEST(Configuration, BelievesNoFileThatEverybodyMayChange) {
       "clients: {api_keys: {file: keys.yaml}, tokens: {secret_file: jwt}}\n";
   const auto load = [&] {
     config::Diagnostics diagnostics;
-    const Configuration configuration = read_configuration(
-        std::string{kRules} + clients, folder.file("sluice.yaml"), diagnostics);
+    const Configuration configuration =
+        read_configuration(std::string{kRules} + clients, folder.file("sluice.yaml"), diagnostics);
     const bool loaded = load_clients(configuration.clients, diagnostics) != nullptr;
     EXPECT_EQ(loaded, diagnostics.ok());
     return diagnostics.text();

@@ -143,8 +143,8 @@ Parsed<void> EngineRoom::take_over(ExceptionsConfig added) {
   Content content = this->content();
   ExceptionsConfig all = merged(added);
   if constexpr (std::is_same_v<Entry, engine::Override>) {
-    Parsed<void> used = use_with_overrides(content, content.snapshot->shared_rules(),
-                                           std::move(all.overrides));
+    Parsed<void> used =
+        use_with_overrides(content, content.snapshot->shared_rules(), std::move(all.overrides));
     if (!used) return used;
   } else {
     content.lists =

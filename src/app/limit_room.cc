@@ -85,11 +85,10 @@ Parsed<void> check_room(const Configuration& configuration, WallTime now) {
   const std::size_t memory = configuration.state.memory;
   const std::size_t room = store::Mapping::limits_within(memory);
   if (needed <= room) return {};
-  return mistake(
-      fmt::format("the rules have {} different limits, and {}MiB of memory hold {}", needed,
-                  memory / kMebibyte, room),
-      fmt::format("write state: {{memory: {}}}, or use fewer different limits",
-                  memory_for(needed)));
+  return mistake(fmt::format("the rules have {} different limits, and {}MiB of memory hold {}",
+                             needed, memory / kMebibyte, room),
+                 fmt::format("write state: {{memory: {}}}, or use fewer different limits",
+                             memory_for(needed)));
 }
 
 }  // namespace sluice::app

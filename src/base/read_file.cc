@@ -25,8 +25,7 @@ Parsed<OpenFile> open_file(const std::string& path) {
   return file;
 }
 
-Parsed<std::string> read_all(const OpenFile& file, const std::string& path,
-                             std::size_t bytes_max) {
+Parsed<std::string> read_all(const OpenFile& file, const std::string& path, std::size_t bytes_max) {
   std::string content;
   constexpr std::size_t kPiece = 64U << 10U;
   while (content.size() <= bytes_max) {

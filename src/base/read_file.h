@@ -13,8 +13,7 @@ namespace sluice {
 [[nodiscard]] Parsed<std::string> read_file(const std::string& path, std::size_t bytes_max);
 
 // One that decides who may do what: refused if every user of this machine could have written it.
-[[nodiscard]] Parsed<std::string> read_trusted_file(const std::string& path,
-                                                    std::size_t bytes_max);
+[[nodiscard]] Parsed<std::string> read_trusted_file(const std::string& path, std::size_t bytes_max);
 
 // The same for a file that is open already. What is no regular file has no content to protect.
 [[nodiscard]] Parsed<void> refuse_if_world_writable(const std::string& path, mode_t mode);

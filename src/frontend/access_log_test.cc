@@ -58,8 +58,7 @@ TEST_F(AccessLogTest, WritesJson) {
   use({rule("api", {limit("5/1m")})});
   AccessRecord one = record();
   one.op = &decided();
-  one.upstream = {
-      .name = "app", .address = "127.0.0.1:3000", .status = 200, .first_byte = 9ms};
+  one.upstream = {.name = "app", .address = "127.0.0.1:3000", .status = 200, .first_byte = 9ms};
   EXPECT_EQ(json(one, 3),
             R"({"time":"2023-11-14T22:13:20.25Z","ip":"192.0.2.1","method":"GET",)"
             R"("host":"api.example.com","target":"/v1/x?a=1","protocol":"HTTP/1.1","status":200,)"
@@ -134,11 +133,10 @@ TEST_F(AccessLogTest, WritesCookiesThatWereAskedFor) {
   const std::vector<HeaderView> headers{{"Cookie", "plan=free; theme=dark; Session=s3cret"},
                                         {"cookie", "key=s3cret; flag=s3cret"}};
   one.headers = headers;
-  const std::string written = line(
-      one, {.form = LogForm::json,
-            .cookies = {"plan", "Session", "key", "none"},
-            .cookie_names = {"flag", "other"},
-            .secrets = LogSecrets{{}, {}, {"session", "key"}}});
+  const std::string written = line(one, {.form = LogForm::json,
+                                         .cookies = {"plan", "Session", "key", "none"},
+                                         .cookie_names = {"flag", "other"},
+                                         .secrets = LogSecrets{{}, {}, {"session", "key"}}});
   EXPECT_EQ(member(written, "cookies.plan"), "free");
   EXPECT_EQ(member(written, "cookies.Session"), "***");
   EXPECT_EQ(member(written, "cookies.key"), "***");
@@ -154,9 +152,8 @@ TEST_F(AccessLogTest, HidesHeadersThatOnlyHaveToBeThere) {
   AccessRecord one = record();
   const std::vector<HeaderView> headers{{"X-Both", "b"}, {"X-There", "t"}};
   one.headers = headers;
-  const std::string written = line(one, {.form = LogForm::json,
-                                         .headers = {"x-both"},
-                                         .header_names = {"X-There", "x-both"}});
+  const std::string written = line(
+      one, {.form = LogForm::json, .headers = {"x-both"}, .header_names = {"X-There", "x-both"}});
   EXPECT_EQ(member(written, "headers.x-both"), "b");
   EXPECT_EQ(member(written, "headers.x-there"), "***");
 }

@@ -310,8 +310,8 @@ bool AccessFormat::write_headers(TextWriter& line,
   if (headers_.empty()) return true;
   JsonMap map{line, "headers"};
   for (std::size_t i = 0; i < headers.size(); ++i) {
-    const auto found = std::ranges::lower_bound(headers_, headers[i].name, is_before_ignoring_case,
-                                                &Wanted::name);
+    const auto found =
+        std::ranges::lower_bound(headers_, headers[i].name, is_before_ignoring_case, &Wanted::name);
     if (found == headers_.end() || !equals_ignoring_case(found->name, headers[i].name)) continue;
     const auto is_same = [&](const HeaderView& one) {
       return equals_ignoring_case(one.name, headers[i].name);
@@ -325,9 +325,8 @@ bool AccessFormat::write_headers(TextWriter& line,
 bool AccessFormat::write_cookies(TextWriter& line,
                                  std::span<const HeaderView> headers) const noexcept {
   if (cookies_.empty()) return true;
-  const bool has_any = std::ranges::any_of(headers, [](const HeaderView& one) {
-    return equals_ignoring_case(one.name, "cookie");
-  });
+  const bool has_any = std::ranges::any_of(
+      headers, [](const HeaderView& one) { return equals_ignoring_case(one.name, "cookie"); });
   if (!has_any) return true;
   JsonMap map{line, "cookies"};
   for (const Wanted& one : cookies_) {

@@ -92,9 +92,7 @@ std::vector<std::string> usual_secret_cookies() {
 
 LogSecrets::LogSecrets(std::vector<std::string> query_fields, std::vector<std::string> headers,
                        std::vector<std::string> cookies)
-    : fields_(std::move(query_fields)),
-      headers_(std::move(headers)),
-      cookies_(std::move(cookies)) {
+    : fields_(std::move(query_fields)), headers_(std::move(headers)), cookies_(std::move(cookies)) {
   make_lower(fields_);
   make_lower(headers_);
   make_lower(cookies_);

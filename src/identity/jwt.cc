@@ -104,9 +104,9 @@ Parsed<void> check_alike(const std::vector<VerificationKey>& keys) {
                          " have no kid: each token would have to be tried with all of them",
                      "keep at most 8, or put them into a jwks file and give each a kid");
     }
-    return mistake(std::to_string(alike) + " keys of " + algorithm + " have the kid " +
-                       quoted(key.kid()),
-                   "give each key a kid of its own");
+    return mistake(
+        std::to_string(alike) + " keys of " + algorithm + " have the kid " + quoted(key.kid()),
+        "give each key a kid of its own");
   }
   return {};
 }

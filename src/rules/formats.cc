@@ -141,9 +141,9 @@ Problem check_tier_by(std::string_view text) {
         "use client.tier, a claim of a verified token, as in claim.plan, or an attribute of an API "
         "key, as in attribute.plan"};
   }
-  constexpr std::string_view kKnown[] = {
-      "client.tier",          "client.tenant", "client.country", "client.asn",
-      "client.authenticated", "claim.NAME",    "attribute.NAME"};
+  constexpr std::string_view kKnown[] = {"client.tier",   "client.tenant",        "client.country",
+                                         "client.asn",    "client.authenticated", "claim.NAME",
+                                         "attribute.NAME"};
   const std::string_view nearest = nearest_word("client." + std::string{text}, kKnown);
   return Diagnostic{fmt::format("unknown attribute {}", quoted(text)),
                     nearest.empty() ? fmt::format("known are {}", join_words(kKnown))
@@ -205,19 +205,16 @@ constexpr PerWord kPerWords[] = {
     {"method", Per::Kind::method}, {"route", Per::Kind::route},
 };
 constexpr PerWord kPerPrefixes[] = {
-    {"path.", Per::Kind::path},
-    {"header.", Per::Kind::header},
-    {"query.", Per::Kind::query},
-    {"claim.", Per::Kind::claim},
-    {"attribute.", Per::Kind::attribute},
-    {"descriptor.", Per::Kind::descriptor},
+    {"path.", Per::Kind::path},           {"header.", Per::Kind::header},
+    {"query.", Per::Kind::query},         {"claim.", Per::Kind::claim},
+    {"attribute.", Per::Kind::attribute}, {"descriptor.", Per::Kind::descriptor},
 };
 
 Parsed<Per> unknown_per(std::string_view text) {
-  constexpr std::string_view kKnown[] = {
-      "user",    "api_key",  "tenant",  "ip",      "ip/N",        "ip/N/M",      "country", "asn",
-      "method",  "route",    "path.ID", "header.X", "query.X",    "claim.X",     "attribute.X",
-      "descriptor.X"};
+  constexpr std::string_view kKnown[] = {"user",    "api_key", "tenant",      "ip",
+                                         "ip/N",    "ip/N/M",  "country",     "asn",
+                                         "method",  "route",   "path.ID",     "header.X",
+                                         "query.X", "claim.X", "attribute.X", "descriptor.X"};
   std::string_view nearest = nearest_word(text, kKnown);
   for (const std::string_view address : {"client_ip", "remote_addr", "remote_address", "address"}) {
     if (text == address) nearest = "ip";

@@ -126,11 +126,11 @@ RulesMax read_rules_max(const Reader& file, const Checked& checked) {
 
 bool too_many(const Node& list, const RulesMax& max, Diagnostics& diagnostics) {
   if (list.children.size() <= max.all) return false;
-  diagnostics.error(list,
-                    fmt::format("rules_max: there are {} rules, at most {} are allowed",
-                                list.children.size(), max.all),
-                    fmt::format("remove some, or write rules_max: {} beside 'rules'",
-                                list.children.size()));
+  diagnostics.error(
+      list,
+      fmt::format("rules_max: there are {} rules, at most {} are allowed", list.children.size(),
+                  max.all),
+      fmt::format("remove some, or write rules_max: {} beside 'rules'", list.children.size()));
   return true;
 }
 

@@ -15,7 +15,7 @@ bool IgnoringHosts::holds_for_all(std::span<const std::string> named) const noex
 }
 
 bool IgnoringHosts::makes_unclear(std::string_view path,
-                               std::span<const std::string> named) const noexcept {
+                                  std::span<const std::string> named) const noexcept {
   const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
   return std::ranges::any_of(path, is_capital) && divides(named);
 }

@@ -69,18 +69,17 @@ const Section& rules_file_section() {
 }
 
 const Section& rules_max_section() {
-  static const Section kSection{
-      .name = "rules_max",
-      .meaning = "How many rules there may be.",
-      .keys = {{.name = "all",
-                .shape = number(1, kRulesMax),
-                .meaning = "In all domains together.",
-                .fallback = "10000"},
-               {.name = "per_domain",
-                .shape = number(1, kRulesMax),
-                .meaning = "In each domain.",
-                .fallback = "10000"}},
-      .at_least_one = {{"all", "per_domain"}}};
+  static const Section kSection{.name = "rules_max",
+                                .meaning = "How many rules there may be.",
+                                .keys = {{.name = "all",
+                                          .shape = number(1, kRulesMax),
+                                          .meaning = "In all domains together.",
+                                          .fallback = "10000"},
+                                         {.name = "per_domain",
+                                          .shape = number(1, kRulesMax),
+                                          .meaning = "In each domain.",
+                                          .fallback = "10000"}},
+                                .at_least_one = {{"all", "per_domain"}}};
   return kSection;
 }
 

@@ -155,8 +155,8 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
     conditions.push_back(conditions_of(list_.rules[i], compiled_[i]));
   }
   const auto usual = domains_.find(kDefaultDomain);
-  default_domain_ = usual == domains_.end() ? static_cast<std::uint32_t>(domains_.size())
-                                            : usual->second;
+  default_domain_ =
+      usual == domains_.end() ? static_cast<std::uint32_t>(domains_.size()) : usual->second;
   v4_lengths_.assign(v4_lengths.begin(), v4_lengths.end());
   v6_lengths_.assign(v6_lengths.begin(), v6_lengths.end());
   index_ = RuleIndex{conditions};
@@ -199,11 +199,10 @@ RuleSet::Compiled RuleSet::compile(const Rule& rule, const IgnoringHosts& ignore
   compiled.cookies = texts(match.cookies);
   compiled.descriptor = texts(match.descriptor);
   compiled.attributes = texts(match.attributes);
-  compiled.fields =
-      static_cast<std::uint32_t>(std::popcount(compiled.asks) + (match.paths.empty() ? 0 : 1) +
-                                 static_cast<int>(match.headers.size() + match.query.size() +
-                                                  match.cookies.size() + match.descriptor.size() +
-                                                  match.attributes.size()));
+  compiled.fields = static_cast<std::uint32_t>(
+      std::popcount(compiled.asks) + (match.paths.empty() ? 0 : 1) +
+      static_cast<int>(match.headers.size() + match.query.size() + match.cookies.size() +
+                       match.descriptor.size() + match.attributes.size()));
   return compiled;
 }
 
@@ -547,8 +546,7 @@ void RuleSet::look_into_query(std::string_view query, Visit&& visit) const noexc
 }
 
 template <class Visit>
-void RuleSet::look_into_cookies(std::span<const HeaderView> headers,
-                                Visit&& visit) const noexcept {
+void RuleSet::look_into_cookies(std::span<const HeaderView> headers, Visit&& visit) const noexcept {
   SeenDrawers seen;
   const auto visit_once = [&](std::span<const RuleNumber> candidates) {
     if (!candidates.empty() && seen.add(candidates.data())) visit(candidates);

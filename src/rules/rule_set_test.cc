@@ -306,8 +306,8 @@ TEST(RuleSet, LetsTheMostSpecificRuleOfAGroupWin) {
 
 // Of a rule's own hosts the one counts that says most, in whichever order they are written.
 TEST(RuleSet, TakesTheExactOneOfItsHosts) {
-  for (const auto& hosts : std::vector<std::vector<std::string>>{{"*.b.com", "a.b.com"},
-                                                                 {"a.b.com", "*.b.com"}}) {
+  for (const auto& hosts :
+       std::vector<std::vector<std::string>>{{"*.b.com", "a.b.com"}, {"a.b.com", "*.b.com"}}) {
     Rule both = rule("both", {.hosts = hosts});
     Rule wildcard = rule("wildcard", {.hosts = {"*.b.com"}, .paths = {"/v1"}});
     both.group = wildcard.group = "g";
@@ -395,8 +395,7 @@ TEST(RuleSet, ComparesARequestWithFewRulesHoweverManyThereAre) {
          r.match.headers = {named("x-" + n, Kind::regex, "a+")};
        },
        [](Sent& s) { s.headers = {{"X-7", "a"}}; }},
-      {"query",
-       [](Rule& r, const std::string& n) { r.match.query = {named("q", Kind::exact, n)}; },
+      {"query", [](Rule& r, const std::string& n) { r.match.query = {named("q", Kind::exact, n)}; },
        [](Sent& s) { s.query = "a=1&q=%37"; }},
       {"query, prefix",
        [](Rule& r, const std::string& n) { r.match.query = {named("q", Kind::prefix, n + "-")}; },

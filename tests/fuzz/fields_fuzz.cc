@@ -4,8 +4,8 @@
 
 #include "identity/fields.h"
 
-#include "fuzz.h"
 #include "base/characters.h"
+#include "fuzz.h"
 
 #include <array>
 #include <optional>

@@ -3,8 +3,8 @@
 
 #include "identity/path.h"
 
-#include "fuzz.h"
 #include "base/characters.h"
+#include "fuzz.h"
 #include "identity/host.h"
 
 #include <array>

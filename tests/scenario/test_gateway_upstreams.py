@@ -7,7 +7,16 @@ import time
 import unittest
 from collections import Counter
 
-from gateway_support import PATIENCE, GatewayTest, Upstream, get, post, reply, wait_until
+from gateway_support import (
+    PATIENCE,
+    EarlyUpstream,
+    GatewayTest,
+    Upstream,
+    get,
+    post,
+    reply,
+    wait_until,
+)
 
 
 def unused_address():
@@ -214,6 +223,27 @@ class Failures(GatewayTest):
             for _ in range(2):
                 self.assertProblem(client.get(), 502)
         self.assertEqual([one.connection for one in app.requests], [1, 2])
+
+
+    # Whatever the client goes on to send.
+    def test_one_that_stops_in_its_answer_beside_an_upload(self):
+        over = threading.Event()
+
+        def serve(_, wire):
+            wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
+            over.wait(PATIENCE)
+
+        app = self.upstream(serve, kind=EarlyUpstream)
+        front = self.gateway(app, of_upstream="silent: 300ms", more="gateway: {body_every: 100ms}")
+        with front.connect() as client:
+            client.send(get("/", "Transfer-Encoding: chunked", method="POST"))
+            self.assertEqual(client.head().status, 200)
+            end = time.monotonic() + PATIENCE / 2
+            with self.assertRaises((ConnectionResetError, BrokenPipeError)):
+                while time.monotonic() < end:
+                    client.send(b"400\r\n" + b"x" * 1024 + b"\r\n")
+                    time.sleep(0.02)
+        over.set()
 
 
 class IdleConnections(GatewayTest):

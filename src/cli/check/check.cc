@@ -163,8 +163,8 @@ ExitCode report(const app::Configuration& configuration, const rules::EnvoyRules
     mistakes.pop_back();  // its closing brace
     const std::string domains =
         trees == nullptr ? "" : fmt::format(",\"domains\":[{}]", json_of(*trees));
-    output.write(fmt::format("{},\"rules\":[{}]{}}}\n", mistakes, json_of(configuration, now),
-                             domains));
+    output.write(
+        fmt::format("{},\"rules\":[{}]{}}}\n", mistakes, json_of(configuration, now), domains));
   } else {
     output.write(fmt::format("{}: {}, nothing wrong\n", options.file, summary(list, trees)));
     if (!list.rules.empty()) output.write("\n" + table_of(configuration, now, output));

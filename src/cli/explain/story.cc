@@ -56,8 +56,8 @@ std::vector<StoryValue> key_of(const rules::Rule& rule, const rules::Asked& aske
 // Empty: it was asked.
 std::string why_not_asked(const RuleStory& story, const engine::Op& op) {
   if (!story.limits.empty()) return {};
-  const auto missing = std::ranges::find_if(
-      story.key, [](const StoryValue& one) { return !one.instead.empty(); });
+  const auto missing =
+      std::ranges::find_if(story.key, [](const StoryValue& one) { return !one.instead.empty(); });
   if (missing != story.key.end() && story.rule->missing == Missing::skip) {
     return fmt::format("{} is missing, and then it is skipped", missing->part);
   }

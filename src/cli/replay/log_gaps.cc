@@ -85,8 +85,8 @@ void LogGaps::add_query(std::size_t rule, const std::string& name) {
     const std::size_t question = one.target.find('?');
     if (question == std::string::npos) return Sight::none;
     std::array<char, 1024> scratch;
-    const auto value = identity::find_query_field(
-        std::string_view{one.target}.substr(question + 1), name, scratch);
+    const auto value = identity::find_query_field(std::string_view{one.target}.substr(question + 1),
+                                                  name, scratch);
     if (!value) return Sight::none;
     return *value == frontend::kHidden ? Sight::hidden : Sight::shown;
   };
@@ -183,22 +183,19 @@ void LogGaps::add_limits(std::size_t rule, const std::vector<rules::RuleLimit>& 
       continue;
     }
     add_header(rule, limit.from->name, true);
-    add(rule, "through_trusted", [](const LoggedRequest& one) {
-      return one.through_trusted ? Sight::shown : Sight::none;
-    });
+    add(rule, "through_trusted",
+        [](const LoggedRequest& one) { return one.through_trusted ? Sight::shown : Sight::none; });
   }
 }
 
 void LogGaps::add_response(std::size_t rule, const rules::Count& count) {
   if (!count.statuses.empty()) {
-    add(rule, "status", [](const LoggedRequest& one) {
-      return one.status != 0 ? Sight::shown : Sight::none;
-    });
+    add(rule, "status",
+        [](const LoggedRequest& one) { return one.status != 0 ? Sight::shown : Sight::none; });
   }
   if (!count.grpc_statuses.empty()) {
-    add(rule, "grpc_status", [](const LoggedRequest& one) {
-      return one.grpc_status ? Sight::shown : Sight::none;
-    });
+    add(rule, "grpc_status",
+        [](const LoggedRequest& one) { return one.grpc_status ? Sight::shown : Sight::none; });
   }
   if (!count.header) return;
   const auto look = [name = count.header->name](const LoggedRequest& one) {
@@ -220,9 +217,8 @@ std::vector<LogGap> LogGaps::found() const {
   for (const Need& need : needs_) {
     if (need.sight == Sight::shown) continue;
     if (need.sight == Sight::none && need.may_be_absent) continue;
-    gaps.push_back({.rule = rules_[need.rule],
-                    .field = need.field,
-                    .is_hidden = need.sight == Sight::hidden});
+    gaps.push_back(
+        {.rule = rules_[need.rule], .field = need.field, .is_hidden = need.sight == Sight::hidden});
   }
   return gaps;
 }

@@ -102,9 +102,8 @@ std::string change_text(const LoggedRequest& logged, const RulesVerdict& before,
                         const RulesVerdict& after) {
   const auto told = [](const RulesVerdict& verdict) {
     if (verdict.passes()) return std::string{"passes"};
-    const std::string how = verdict.action == engine::Action::drop
-                                ? std::string{"dropped"}
-                                : std::to_string(verdict.status);
+    const std::string how = verdict.action == engine::Action::drop ? std::string{"dropped"}
+                                                                   : std::to_string(verdict.status);
     return fmt::format("{} {} by {}", how, verdict.reason,
                        verdict.rule.empty() ? "no rule" : verdict.rule);
   };
@@ -115,18 +114,17 @@ std::string change_text(const LoggedRequest& logged, const RulesVerdict& before,
 std::string change_json(const LoggedRequest& logged, const RulesVerdict& before,
                         const RulesVerdict& after) {
   const auto told = [](const RulesVerdict& verdict) {
-    return fmt::format(R"({{"action":{},"status":{},"reason":{},"rule":{},{}}})",
-                       json_string(action_of(verdict)),
-                       verdict.status == 0 ? "null" : std::to_string(verdict.status),
-                       json_string(verdict.reason),
-                       verdict.rule.empty() ? "null" : json_string(verdict.rule),
-                       decision_members(verdict.decision));
+    return fmt::format(
+        R"({{"action":{},"status":{},"reason":{},"rule":{},{}}})", json_string(action_of(verdict)),
+        verdict.status == 0 ? "null" : std::to_string(verdict.status), json_string(verdict.reason),
+        verdict.rule.empty() ? "null" : json_string(verdict.rule),
+        decision_members(verdict.decision));
   };
-  return fmt::format(
-      R"({{"time":{},"ip":{},"method":{},"target":{},"before":{},"after":{}}})"
-      "\n",
-      json_string(format_rfc3339(logged.at)), json_string(logged.ip.text()),
-      json_string(logged.method), json_string(logged.target), told(before), told(after));
+  return fmt::format(R"({{"time":{},"ip":{},"method":{},"target":{},"before":{},"after":{}}})"
+                     "\n",
+                     json_string(format_rfc3339(logged.at)), json_string(logged.ip.text()),
+                     json_string(logged.method), json_string(logged.target), told(before),
+                     told(after));
 }
 
 std::string sum_json(const RulesSum& sum) {
@@ -251,8 +249,8 @@ class Replay {
                               other_->file, sum.passed, sum.requests - sum.passed, changed_));
     output_.write(changes_);
     if (options_.changes != 0 && changed_ > options_.changes) {
-      output_.write(fmt::format("  and {} more; --changes 0 lists them all\n",
-                                changed_ - options_.changes));
+      output_.write(
+          fmt::format("  and {} more; --changes 0 lists them all\n", changed_ - options_.changes));
     }
     output_.write(gaps_text(other_->gaps.found(), other_->file));
   }

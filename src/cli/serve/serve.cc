@@ -63,14 +63,13 @@ ExitCode serve(const ServeOptions& options) {
   config::Diagnostics diagnostics;
   const app::Configuration configuration = app::read_configuration(*text, file, diagnostics);
   if (!diagnostics.ok()) return fail(diagnostics);
-  const auto server = app::Server::open(
-      configuration, {.file = file,
-       .text = *text,
-       .version = SLUICE_VERSION,
-       .revision = std::string{revision()},
-       .say = say},
-      kClock,
-      diagnostics);
+  const auto server = app::Server::open(configuration,
+                                        {.file = file,
+                                         .text = *text,
+                                         .version = SLUICE_VERSION,
+                                         .revision = std::string{revision()},
+                                         .say = say},
+                                        kClock, diagnostics);
   if (server == nullptr) return fail(diagnostics);
   if (!diagnostics.empty()) fmt::print(stderr, "{}", diagnostics.text());  // warnings
   tell_where(*server, configuration.rules.rules.size());

@@ -20,8 +20,8 @@ AdminServer::~AdminServer() {
 void AdminServer::make_room() noexcept {
   if (count_ < options_.connections_max) return;
   AdminConnection* const slowest = answering_.front();
-  const bool is_stuck = slowest != nullptr && loop_.now().mono - slowest->last_progress() >=
-                                                  options_.stuck_after;
+  const bool is_stuck =
+      slowest != nullptr && loop_.now().mono - slowest->last_progress() >= options_.stuck_after;
   destroy(is_stuck || waiting_.empty() ? *slowest : *waiting_.front());
 }
 

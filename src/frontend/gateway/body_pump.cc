@@ -15,7 +15,7 @@ void BodyPump::reset() noexcept {
   task_.from = nullptr;
   first_ = count_ = chunks_ = 0;
   finished_ = written_ = false;
-  bytes_ = 0;
+  bytes_ = moved_ = 0;
   fault_ = {};
 }
 
@@ -23,7 +23,7 @@ void BodyPump::begin(const Task& task) noexcept {
   task_ = task;
   first_ = count_ = chunks_ = 0;
   finished_ = written_ = false;
-  bytes_ = 0;
+  bytes_ = moved_ = 0;
   fault_ = {};
   add(task.head);
 }
@@ -82,6 +82,7 @@ net::IoResult BodyPump::flush() noexcept {
         task_.to->write(std::span{parts_}.subspan(first_, count_ - first_));
     if (!result.is_done()) return result;
     written_ = true;
+    moved_ += result.bytes;
     std::size_t left = result.bytes;
     while (first_ < count_ && left >= parts_[first_].iov_len) left -= parts_[first_++].iov_len;
     if (first_ == count_) break;
@@ -130,6 +131,7 @@ BodyPump::Progress BodyPump::pump() noexcept {
     }
     if (!result.is_done()) return Progress::source_ended;
     window.end += result.bytes;
+    moved_ += result.bytes;
     read += result.bytes;
   }
 }

@@ -70,6 +70,8 @@ class BodyPump {
   // The source has to bring more, or the sink to take more.
   [[nodiscard]] bool waits_for_source() const noexcept { return first_ == count_ && !finished_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  // of the body, so far
+  // Grows with every byte that comes from the source or goes to the sink.
+  [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
   // Of the source, once it is done; good until the window is used again.
   [[nodiscard]] std::span<const HeaderView> trailers() const noexcept {
     return task_.reader.trailers();
@@ -95,6 +97,7 @@ class BodyPump {
   bool finished_ = false;  // everything was gathered
   bool written_ = false;
   std::uint64_t bytes_ = 0;
+  std::uint64_t moved_ = 0;
   net::HttpFault fault_;
 };
 

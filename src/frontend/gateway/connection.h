@@ -285,8 +285,11 @@ class Connection : public net::ListHook {
   std::unique_ptr<Exchange> exchange_;
   std::uint64_t upload_seen_ = 0;  // bytes when the timer last looked
   std::size_t unsent_seen_ = 0;    // the same of those that the client has to take
-  std::string_view answer_;        // of our own, what is left to write of its head
-  std::string_view answer_body_;   // ... and of its body
+  // What of the answer had moved when its timer was set.
+  static constexpr std::uint64_t kNothingSeen = ~std::uint64_t{0};
+  std::uint64_t answer_seen_ = kNothingSeen;
+  std::string_view answer_;       // of our own, what is left to write of its head
+  std::string_view answer_body_;  // ... and of its body
 };
 
 }  // namespace sluice::gateway

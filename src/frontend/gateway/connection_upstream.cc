@@ -217,7 +217,9 @@ Connection::Step Connection::relay_request() {
   switch (exchange.upload.pump()) {
     case BodyPump::Progress::waiting: break;
     case BodyPump::Progress::paused: return Step::later;
-    case BodyPump::Progress::done: arm(exchange.group->options().answer_within); break;
+    case BodyPump::Progress::done:
+      if (!exchange.head_received) arm(exchange.group->options().answer_within);
+      break;
     case BodyPump::Progress::source_ended: return client_gone();
     case BodyPump::Progress::source_wrong: {
       const net::HttpFault fault = exchange.upload.fault();
@@ -347,6 +349,7 @@ Connection::Step Connection::begin_answer() {
                            .trailers = head().accepts_trailers,
                            .head = *written,
                            .trailer_buffer = buffer.subspan(written->size())});
+  answer_seen_ = kNothingSeen;
   return relay_answer();
 }
 
@@ -354,13 +357,17 @@ Connection::Step Connection::relay_answer() {
   Exchange& exchange = *exchange_;
   switch (exchange.download.pump()) {
     case BodyPump::Progress::paused: arm(exchange.group->options().silent_for); return Step::later;
-    case BodyPump::Progress::waiting:
+    case BodyPump::Progress::waiting: {
+      // What the client goes on to send is no sign of life of the server, nor of taking the answer.
+      const bool has_moved =
+          std::exchange(answer_seen_, exchange.download.moved()) != exchange.download.moved();
       if (!exchange.download.waits_for_source()) {
-        wait_for_client();
+        if (has_moved) wait_for_client();
         return Step::wait;
       }
-      arm(exchange.group->options().silent_for);
+      if (has_moved) arm(exchange.group->options().silent_for);
       return client_left_its_answer() ? client_gone() : Step::wait;
+    }
     case BodyPump::Progress::done: report_trailers(); return end_exchange();
     case BodyPump::Progress::source_ended:
     case BodyPump::Progress::source_wrong: return broke_off("the server broke off its answer");

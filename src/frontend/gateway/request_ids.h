@@ -30,8 +30,8 @@ class RequestIds {
     std::memcpy(count.data(), &count_, count.size());
     const std::uint64_t number = hasher_.low({count.data(), count.size()});
     char* at = id.data();
-    for (const std::uint64_t word : {static_cast<std::uint64_t>(now.time_since_epoch().count()),
-                                     number}) {
+    for (const std::uint64_t word :
+         {static_cast<std::uint64_t>(now.time_since_epoch().count()), number}) {
       for (int shift = 60; shift >= 0; shift -= 4) *at++ = "0123456789abcdef"[word >> shift & 15U];
     }
   }

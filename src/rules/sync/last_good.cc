@@ -1,8 +1,8 @@
 #include "rules/sync/last_good.h"
 
+#include "base/replace_file.h"
 #include "base/text.h"
 #include "rules/source/read_file.h"
-#include "base/replace_file.h"
 
 #include <fmt/format.h>
 

@@ -33,12 +33,11 @@ class LocalAuthorityTest : public ::testing::Test {
       LocalStore::open({.mapping = {.memory = Mapping::kMemoryMin}}, after(0ns)).value();
   LocalAuthority authority_{*table_, 2};
   // So fast that a worker takes some units ahead.
-  LimitNumber limit_ = authority_
-                           .use({.algorithm = Algorithm::token_bucket,
-                                 .amount = 36'000'000,
-                                 .period = 1h},
-                                after(0ns))
-                           .value();
+  LimitNumber limit_ =
+      authority_
+          .use({.algorithm = Algorithm::token_bucket, .amount = 36'000'000, .period = 1h},
+               after(0ns))
+          .value();
   Digest key_ = KeyDigest{table_->secret()}.add(1, "key").finish();
 };
 
