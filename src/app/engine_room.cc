@@ -88,8 +88,9 @@ bool EngineRoom::replace(const Configuration& configuration, config::Diagnostics
 Parsed<void> EngineRoom::use_with_overrides(Content& content,
                                             std::shared_ptr<const rules::RuleSet> rules,
                                             std::vector<engine::Override> overrides) {
-  auto snapshot =
-      engine::Snapshot::make(std::move(rules), std::move(overrides), *limits_, clock_.now());
+  const std::shared_ptr<const engine::Snapshot> before = this->content().snapshot;
+  auto snapshot = engine::Snapshot::make(std::move(rules), std::move(overrides), *limits_,
+                                         clock_.now(), before.get());
   if (!snapshot) return tl::unexpected(std::move(snapshot.error()));
   content.snapshot = *std::move(snapshot);
   return {};
@@ -143,8 +144,8 @@ Parsed<void> EngineRoom::take_over(ExceptionsConfig added) {
   Content content = this->content();
   ExceptionsConfig all = merged(added);
   if constexpr (std::is_same_v<Entry, engine::Override>) {
-    Parsed<void> used = use_with_overrides(content, content.snapshot->shared_rules(),
-                                           std::move(all.overrides));
+    Parsed<void> used =
+        use_with_overrides(content, content.snapshot->shared_rules(), std::move(all.overrides));
     if (!used) return used;
   } else {
     content.lists =

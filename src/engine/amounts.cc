@@ -34,9 +34,8 @@ Amounts::Brought Amounts::find(const PlannedLimit& limit, Wanted wanted, Now now
   const Parsed<store::LimitNumber> number = store_.use_for_request(brought, now);
   if (!number) return written;
   if (place.of != nullptr) store_.stop_using(place.brought.number);
-  place = {.of = &limit,
-           .wanted = wanted,
-           .brought = {.number = *number, .amount = brought.amount}};
+  place = {
+      .of = &limit, .wanted = wanted, .brought = {.number = *number, .amount = brought.amount}};
   return place.brought;
 }
 

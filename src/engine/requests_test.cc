@@ -128,21 +128,20 @@ TEST_F(Requests, BringAnAmountThatAnOverrideMultiplies) {
   from.from = {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 1'000'000'000};
   const auto first_answer = [&](const rules::RuleLimit& one, const char* factor,
                                 const identity::Attributes* claims) {
-    auto made = Snapshot::make(
-        std::make_shared<const rules::RuleSet>(
-            rules::RuleList{.rules = {rule("r", {one}, {per(Kind::user)})}}),
-        {{.subject = Subject::parse("user=ann").value(),
-          .permille = parse_factor(factor).value(),
-          .until = std::nullopt,
-          .note = {}}},
-        *local_, now_);
+    auto made = Snapshot::make(std::make_shared<const rules::RuleSet>(
+                                   rules::RuleList{.rules = {rule("r", {one}, {per(Kind::user)})}}),
+                               {{.subject = Subject::parse("user=ann").value(),
+                                 .permille = parse_factor(factor).value(),
+                                 .until = std::nullopt,
+                                 .note = {}}},
+                               *local_, now_);
     EXPECT_TRUE(made) << made.error().text();
     worker_->use(*made);
     now_ = {.mono = now_.mono + 1000h, .wall_offset = now_.wall_offset};  // all is forgotten
     EXPECT_EQ(passed_as({.user = "ann", .claims = claims}, 1), 1);
-    return op_.limits().empty() ? std::pair{0UL, 0UL}
-                                : std::pair{op_.limits()[0].decision.remaining,
-                                            op_.limits()[0].amount};
+    return op_.limits().empty()
+               ? std::pair{0UL, 0UL}
+               : std::pair{op_.limits()[0].decision.remaining, op_.limits()[0].amount};
   };
   EXPECT_EQ(first_answer(written, "3x", nullptr), (std::pair{14UL, 15UL}));
   EXPECT_EQ(first_answer(from, "3x", nullptr), (std::pair{14UL, 15UL}));
@@ -155,8 +154,8 @@ TEST_F(Requests, BringAnAmountThatAnOverrideMultiplies) {
 TEST_F(Requests, BringAnAmountThatCannotBeMultipliedSoOften) {
   const rules::RuleLimit from = brought(
       "5/1s", {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 1'000'000'000});
-  auto made = Snapshot::make(std::make_shared<const rules::RuleSet>(rules::RuleList{
-                                 .rules = {rule("r", {from}, {per(Kind::user)})}}),
+  auto made = Snapshot::make(std::make_shared<const rules::RuleSet>(
+                                 rules::RuleList{.rules = {rule("r", {from}, {per(Kind::user)})}}),
                              {{.subject = Subject::parse("user=ann").value(),
                                .permille = parse_factor("1000x").value(),
                                .until = std::nullopt,
@@ -223,10 +222,10 @@ TEST_F(KeyAttributes, ChooseTheTier) {
 }
 
 TEST_F(KeyAttributes, BringTheAmount) {
-  use({rule("quotas",
-            {brought("2/1h",
-                     {.kind = rules::AmountFrom::Kind::attribute, .name = "quota", .max = 50})},
-            {per(Kind::api_key)})});
+  use({rule(
+      "quotas",
+      {brought("2/1h", {.kind = rules::AmountFrom::Kind::attribute, .name = "quota", .max = 50})},
+      {per(Kind::api_key)})});
   EXPECT_EQ(passed(9, paid_), 7);
   EXPECT_EQ(passed(9, free_), 2);
 }
@@ -281,9 +280,8 @@ TEST_F(Requests, CostTheMostOfWhatTheySay) {
 TEST_F(Requests, AreNotCountedByValuesThatDisagree) {
   for (const Kind kind : {Kind::header, Kind::query}) {
     const auto with = [&](const std::string& one, const std::string& two) {
-      return kind == Kind::header
-                 ? Sent{.headers = {{"X-User", one}, {"x-user", two}}}
-                 : Sent{.target = "/?x-user=" + one + "&%78-user=" + two};
+      return kind == Kind::header ? Sent{.headers = {{"X-User", one}, {"x-user", two}}}
+                                  : Sent{.target = "/?x-user=" + one + "&%78-user=" + two};
     };
     now_ = {.mono = now_.mono + 2h, .wall_offset = now_.wall_offset};
     rules::Rule users = rule("users", {limit("2/1h")}, {per(kind, "x-user")});
@@ -389,53 +387,6 @@ TEST_F(Requests, AreCountedByAHeaderOfTheResponse) {
   EXPECT_EQ(answered("failed"), Action::pass);
   EXPECT_EQ(answered("failure"), Action::pass);
   EXPECT_EQ(answered("fine"), Action::reject);
-}
-
-// ---- waiting ----------------------------------------------------------------------------------
-
-class Queues : public Requests {
- protected:
-  static rules::Rule pacing(std::uint32_t waiting) {
-    rules::Rule made = rule("paced", {limit("1/1s", Algorithm::leaky_bucket)});
-    made.limits[0].limit.queue = 60s;
-    made.over = {.kind = rules::Over::Kind::queue, .max_delay = 60s, .waiting = waiting};
-    return made;
-  }
-};
-
-TEST_F(Queues, HoldOnlySoManyRequests) {
-  use({pacing(2)});
-  std::array<Op, 4> ops;
-  for (Op& op : ops) ASSERT_EQ(decide(op, {}), store::Completion::now);
-  EXPECT_EQ(ops[0].decision.delay, 0s);
-  EXPECT_EQ(ops[1].decision.delay, 1s);
-  EXPECT_EQ(ops[2].decision.delay, 2s);
-  EXPECT_EQ(ops[3].action, Action::reject);
-  EXPECT_EQ(ops[3].reason, Reason::queue_full);
-  EXPECT_EQ(ops[3].status, 429);
-  EXPECT_EQ(ops[3].decision.retry_after, 3s);
-
-  // One has waited long enough and goes on: there is room for another, behind those two, since the
-  // one that was refused has left no trace.
-  worker_->released(ops[1]);
-  worker_->settle(ops[3], nullptr, now_);
-  ASSERT_EQ(decide(ops[3], {}), store::Completion::now);
-  EXPECT_EQ(ops[3].action, Action::pass);
-  EXPECT_EQ(ops[3].decision.delay, 3s);
-  for (Op& op : ops) worker_->settle(op, nullptr, now_);
-}
-
-TEST_F(Queues, HaveRoomAgainWhenSomebodyLeaves) {
-  use({pacing(1)});
-  std::array<Op, 3> ops;
-  for (Op& op : ops) ASSERT_EQ(decide(op, {}), store::Completion::now);
-  EXPECT_EQ(ops[2].action, Action::reject);
-  worker_->abandon(ops[1], now_);
-  worker_->settle(ops[2], nullptr, now_);
-  ASSERT_EQ(decide(ops[2], {}), store::Completion::now);
-  EXPECT_EQ(ops[2].decision.delay, 1s) << "its place and its turn are free";
-  worker_->settle(ops[2], nullptr, now_);
-  worker_->settle(ops[0], nullptr, now_);
 }
 
 // ---- spellings of a path ----------------------------------------------------------------------

@@ -83,9 +83,9 @@ TEST_F(Engine, RequiresAProofIfToldTo) {
 
 class Preflights : public EngineFixture {
  protected:
-  const Sent preflight_{.method = "OPTIONS",
-                        .headers = {{"Origin", "https://shop.example"},
-                                    {"Access-Control-Request-Method", "PUT"}}};
+  const Sent preflight_{
+      .method = "OPTIONS",
+      .headers = {{"Origin", "https://shop.example"}, {"Access-Control-Request-Method", "PUT"}}};
 };
 
 // Browsers send no credentials with them, so 401 would shut out every page of another origin.
