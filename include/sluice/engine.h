@@ -121,7 +121,8 @@ class Admission {
 
   // A request that is to be held (decision().delay) has waited long enough, and goes on.
   void released();
-  // The client left before the request was passed on: everything is given back.
+  // The client left before the request was passed on: what was charged is given back. Only the turn
+  // of somebody in the middle of a queue is not: those behind were told when they go on.
   void abandon();
   // Still in flight: leases of concurrency limits live on. Call it at half of their ttl.
   void renew();

@@ -88,8 +88,9 @@ bool EngineRoom::replace(const Configuration& configuration, config::Diagnostics
 Parsed<void> EngineRoom::use_with_overrides(Content& content,
                                             std::shared_ptr<const rules::RuleSet> rules,
                                             std::vector<engine::Override> overrides) {
-  auto snapshot =
-      engine::Snapshot::make(std::move(rules), std::move(overrides), *limits_, clock_.now());
+  const std::shared_ptr<const engine::Snapshot> before = this->content().snapshot;
+  auto snapshot = engine::Snapshot::make(std::move(rules), std::move(overrides), *limits_,
+                                         clock_.now(), before.get());
   if (!snapshot) return tl::unexpected(std::move(snapshot.error()));
   content.snapshot = *std::move(snapshot);
   return {};

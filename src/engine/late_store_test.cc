@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::engine {
@@ -25,7 +28,10 @@ class LateStore final : public sluice::testing::StoreBehind {
     waiting_.push_back(&call);
     return Completion::later;
   }
-  void cancel(Call& call) noexcept override { std::erase(waiting_, &call); }
+  void cancel(Call& call) noexcept override {
+    ++cancelled_;
+    std::erase(waiting_, &call);
+  }
 
   void answer_all() {
     for (Call* call : std::exchange(waiting_, {})) {
@@ -40,8 +46,10 @@ class LateStore final : public sluice::testing::StoreBehind {
     }
   }
   std::size_t waiting() const { return waiting_.size(); }
+  int cancelled() const { return cancelled_; }
 
  private:
+  int cancelled_ = 0;
   std::vector<Call*> waiting_;
   Now asked_at_;
 };
@@ -58,15 +66,32 @@ class LateEngine : public EngineFixture {
     op_.completed = [](Op& op) noexcept { ++static_cast<LateEngine*>(op.owner)->completed_; };
   }
 
-  void use_one(OnFailure on_failure) {
-    rules::Rule made = rule("a", {limit("2/1h")}, {per(rules::Per::Kind::ip)});
-    made.on_failure = on_failure;
-    auto snapshot = Snapshot::make({.rules = {made}}, *local_, now_);
+  void use_one(OnFailure on_failure) { use_all({on_failure}); }
+  // Rules a, b, ... of 2, 3, ... an hour.
+  void use_all(const std::vector<OnFailure>& on_failure) {
+    std::vector<rules::Rule> all;
+    for (std::size_t i = 0; i < on_failure.size(); ++i) {
+      all.push_back(rule(std::string(1, static_cast<char>('a' + i)),
+                         {limit(std::to_string(2 + i) + "/1h")}, {per(rules::Per::Kind::ip)}));
+      all.back().on_failure = on_failure[i];
+    }
+    auto snapshot = Snapshot::make({.rules = all}, *local_, now_);
     ASSERT_TRUE(snapshot);
-    auto far = Snapshot::make({.rules = {made}}, *far_, now_);  // the same numbers over there
+    auto far = Snapshot::make({.rules = all}, *far_, now_);  // the same numbers over there
     ASSERT_TRUE(far);
     far_snapshot_ = *far;
     worker_->use(*snapshot);
+  }
+  // How many of some requests pass though nobody over there answers.
+  int passed_unanswered(int requests) {
+    int admitted = 0;
+    for (int i = 0; i < requests; ++i) {
+      EXPECT_EQ(decide(op_, {}), Completion::later);
+      worker_->give_up_waiting(op_, now_);
+      admitted += op_.action == Action::pass ? 1 : 0;
+      worker_->settle(op_, nullptr, now_);
+    }
+    return admitted;
   }
 
   std::unique_ptr<store::LocalStore> far_table_;
@@ -153,6 +178,43 @@ TEST_F(LateEngine, TakesAFailureForNoAnswer) {
   late_->fail_all();
   EXPECT_EQ(completed_, 1);
   EXPECT_EQ(op_.reason, Reason::store_failed);
+  EXPECT_EQ(late_->cancelled(), 0) << "it is over already";
+}
+
+// The strictest of the rules that are concerned prevails.
+TEST_F(LateEngine, RejectsIfOneRuleOfSeveralIsClosed) {
+  for (const auto& all : {std::vector{OnFailure::open, OnFailure::closed, OnFailure::share},
+                          std::vector{OnFailure::closed, OnFailure::open},
+                          std::vector{OnFailure::share, OnFailure::closed}}) {
+    use_all(all);
+    EXPECT_EQ(passed_unanswered(2), 0);
+    EXPECT_EQ(op_.reason, Reason::store_failed);
+    EXPECT_EQ(op_.rule->on_failure, OnFailure::closed);
+  }
+}
+
+TEST_F(LateEngine, CountsByItselfIfOneRuleOfSeveralSharesAndNoneIsClosed) {
+  use_all({OnFailure::open, OnFailure::share, OnFailure::open});
+  EXPECT_EQ(passed_unanswered(9), 3) << "of rule b; a would have two";
+  EXPECT_EQ(op_.rule->name, "b");
+  EXPECT_EQ(op_.limits().size(), 1U) << "the open ones have no say";
+}
+
+TEST_F(LateEngine, PassesIfAllRulesAreOpen) {
+  use_all({OnFailure::open, OnFailure::open});
+  EXPECT_EQ(passed_unanswered(9), 9);
+  EXPECT_EQ(op_.reason, Reason::store_failed);
+}
+
+// They are charged for what was admitted, by whomever.
+TEST_F(LateEngine, TellsShadowsOfWhatPassesUnanswered) {
+  rules::Rule real = rule("real", {limit("2/1h")});
+  real.on_failure = OnFailure::open;
+  rules::Rule shadow = rule("shadow", {limit("3/1h")});
+  shadow.over.kind = rules::Over::Kind::shadow;
+  use({real, shadow});
+  EXPECT_EQ(passed_unanswered(5), 5);
+  EXPECT_EQ(worker_->counters().would_refuse, 2U);
 }
 
 // The client left; the op is used for somebody else before the store would have answered.
@@ -167,6 +229,102 @@ TEST_F(LateEngine, MayBeUsedAgainAfterTheClientLeft) {
   late_->answer_all();
   EXPECT_EQ(completed_, 1);
   EXPECT_EQ(op_.decision.remaining, 1U);
+}
+
+// Decides at once, over there; the answer is on its way until it is delivered. What belongs to a
+// call that was cancelled is thrown away on arrival, as store.h wants it.
+class SlowPost final : public sluice::testing::StoreBehind {
+ public:
+  using StoreBehind::StoreBehind;
+
+  Completion decide_all(Call& call, Now now) noexcept override {
+    Letter letter{.to = &call, .content = std::make_unique<Call>(call)};
+    (void)StoreBehind::decide_all(*letter.content, now);
+    letters_.push_back(std::move(letter));
+    return Completion::later;
+  }
+  void cancel(Call& call) noexcept override {
+    for (Letter& letter : letters_) {
+      if (letter.to == &call) letter.to = nullptr;
+    }
+  }
+  // Those that were sent first arrive first.
+  void deliver() {
+    Letter letter = std::move(letters_.front());
+    letters_.erase(letters_.begin());
+    if (letter.to == nullptr) return;
+    *letter.to = *letter.content;
+    letter.to->completed(*letter.to);
+  }
+  std::size_t under_way() const { return letters_.size(); }
+
+ private:
+  struct Letter {
+    Call* to;
+    std::unique_ptr<Call> content;
+  };
+  std::vector<Letter> letters_;
+};
+
+class LateAnswers : public LateEngine {
+ protected:
+  LateAnswers() {
+    post_ = std::make_unique<SlowPost>(*far_);
+    worker_ = new_worker(*post_);
+  }
+  std::unique_ptr<SlowPost> post_;
+};
+
+// The client left, the op serves somebody else, and then the answer for the first one arrives.
+TEST_F(LateAnswers, AreNotTakenForThoseOfSomebodyElse) {
+  use_one(OnFailure::closed);
+  ASSERT_EQ(decide(op_, {.ip = "192.0.2.1"}), Completion::later);
+  worker_->abandon(op_, now_);
+  ASSERT_EQ(decide(op_, {.ip = "192.0.2.2"}), Completion::later);
+  ASSERT_EQ(post_->under_way(), 2U);
+  post_->deliver();
+  EXPECT_EQ(completed_, 0);
+  EXPECT_TRUE(op_.waiting());
+  post_->deliver();
+  EXPECT_EQ(completed_, 1);
+  EXPECT_EQ(op_.action, Action::pass);
+  EXPECT_EQ(op_.decision.remaining, 1U);
+  worker_->settle(op_, nullptr, now_);
+
+  // What was charged over there for the one who left stays.
+  ASSERT_EQ(decide(op_, {.ip = "192.0.2.1"}), Completion::later);
+  post_->deliver();
+  EXPECT_EQ(op_.decision.remaining, 0U);
+  worker_->settle(op_, nullptr, now_);
+}
+
+// The op that asked is gone when the answer arrives.
+TEST_F(LateAnswers, MayComeWhenNobodyIsThere) {
+  use_one(OnFailure::closed);
+  {
+    Op op;
+    ASSERT_EQ(decide(op, {}), Completion::later);
+    worker_->abandon(op, now_);
+  }
+  post_->deliver();
+  EXPECT_EQ(completed_, 0);
+}
+
+// The rule has decided by itself in the meantime, and its word stands.
+TEST_F(LateAnswers, ChangeNothingThatIsDecided) {
+  use_one(OnFailure::closed);
+  ASSERT_EQ(decide(op_, {}), Completion::later);
+  worker_->give_up_waiting(op_, now_);
+  ASSERT_EQ(op_.action, Action::reject);
+  post_->deliver();
+  EXPECT_EQ(completed_, 0);
+  EXPECT_EQ(op_.action, Action::reject);
+  EXPECT_EQ(op_.reason, Reason::store_failed);
+  worker_->settle(op_, nullptr, now_);
+  ASSERT_EQ(decide(op_, {}), Completion::later);
+  post_->deliver();
+  EXPECT_EQ(completed_, 1);
+  EXPECT_EQ(op_.decision.remaining, 0U) << "the first one was charged over there";
 }
 
 // What was charged over there is given back over there.

@@ -96,11 +96,8 @@ class Op {
     Nanos shortest{0};
     for (const Held& held : std::span{held_}.first(held_count_)) {
       if (held.fate != Fate::in_flight) continue;
-      for (const PlannedLimit& limit : held.plan->limits) {
-        if (limit.written->limit.algorithm != Algorithm::concurrency) continue;
-        const Nanos half = limit.written->limit.ttl.value_or(kLeaseDefault) / 2;
-        if (shortest == Nanos{0} || half < shortest) shortest = half;
-      }
+      const Nanos half = held.limit->written->limit.ttl.value_or(kLeaseDefault) / 2;
+      if (shortest == Nanos{0} || half < shortest) shortest = half;
     }
     return shortest;
   }
@@ -130,15 +127,21 @@ class Op {
     promised,   // it is made then, if the response counts
   };
   struct Held {
-    store::Check check;
+    store::Check check;  // its cost is what is charged by now
     store::Charge charge;
     const Plan* plan = nullptr;
-    store::Store* by = nullptr;  // who charged it
+    const PlannedLimit* limit = nullptr;  // of the rule, or of the client's tier
+    store::Store* by = nullptr;           // who charged it
     Fate fate = Fate::stays;
+    bool corrects = false;  // what was charged on top when the cost was known
   };
 
   static constexpr Nanos kLeaseDefault{std::chrono::seconds{60}};
+  // Of each kind: checks that may refuse, those of both phases together, and checks of shadow
+  // rules. resolve_rule() takes no rule whose limits would exceed it, every check has one outcome,
+  // and one charge at most when all is decided: so what is kept of both kinds never overflows.
   static constexpr std::size_t kMost = store::kCallChecksMax;
+  static constexpr std::size_t kMostOfBoth = 2 * kMost;
   static constexpr std::size_t kLabelBytes = 512;  // of all labels of a request
 
   Stage stage_ = Stage::idle;
@@ -148,12 +151,13 @@ class Op {
   const Plan* queued_ = nullptr;  // by this rule, until it is released
   store::Call call_;
   std::array<Asked, kMost> asked_;
+  std::size_t early_count_ = 0;  // checks that were asked before verification
   std::array<store::Check, kMost> shadow_checks_;
   std::array<Asked, kMost> shadows_;
   std::size_t shadow_count_ = 0;
-  std::array<LimitOutcome, 2 * kMost> outcomes_;
+  std::array<LimitOutcome, kMostOfBoth> outcomes_;
   std::size_t outcome_count_ = 0;
-  std::array<Held, kMost> held_;
+  std::array<Held, kMostOfBoth> held_;
   std::size_t held_count_ = 0;
   std::array<char, kLabelBytes> labels_;
   std::size_t label_bytes_ = 0;

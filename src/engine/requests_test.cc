@@ -389,53 +389,6 @@ TEST_F(Requests, AreCountedByAHeaderOfTheResponse) {
   EXPECT_EQ(answered("fine"), Action::reject);
 }
 
-// ---- waiting ----------------------------------------------------------------------------------
-
-class Queues : public Requests {
- protected:
-  static rules::Rule pacing(std::uint32_t waiting) {
-    rules::Rule made = rule("paced", {limit("1/1s", Algorithm::leaky_bucket)});
-    made.limits[0].limit.queue = 60s;
-    made.over = {.kind = rules::Over::Kind::queue, .max_delay = 60s, .waiting = waiting};
-    return made;
-  }
-};
-
-TEST_F(Queues, HoldOnlySoManyRequests) {
-  use({pacing(2)});
-  std::array<Op, 4> ops;
-  for (Op& op : ops) ASSERT_EQ(decide(op, {}), store::Completion::now);
-  EXPECT_EQ(ops[0].decision.delay, 0s);
-  EXPECT_EQ(ops[1].decision.delay, 1s);
-  EXPECT_EQ(ops[2].decision.delay, 2s);
-  EXPECT_EQ(ops[3].action, Action::reject);
-  EXPECT_EQ(ops[3].reason, Reason::queue_full);
-  EXPECT_EQ(ops[3].status, 429);
-  EXPECT_EQ(ops[3].decision.retry_after, 3s);
-
-  // One has waited long enough and goes on: there is room for another, behind those two, since the
-  // one that was refused has left no trace.
-  worker_->released(ops[1]);
-  worker_->settle(ops[3], nullptr, now_);
-  ASSERT_EQ(decide(ops[3], {}), store::Completion::now);
-  EXPECT_EQ(ops[3].action, Action::pass);
-  EXPECT_EQ(ops[3].decision.delay, 3s);
-  for (Op& op : ops) worker_->settle(op, nullptr, now_);
-}
-
-TEST_F(Queues, HaveRoomAgainWhenSomebodyLeaves) {
-  use({pacing(1)});
-  std::array<Op, 3> ops;
-  for (Op& op : ops) ASSERT_EQ(decide(op, {}), store::Completion::now);
-  EXPECT_EQ(ops[2].action, Action::reject);
-  worker_->abandon(ops[1], now_);
-  worker_->settle(ops[2], nullptr, now_);
-  ASSERT_EQ(decide(ops[2], {}), store::Completion::now);
-  EXPECT_EQ(ops[2].decision.delay, 1s) << "its place and its turn are free";
-  worker_->settle(ops[2], nullptr, now_);
-  worker_->settle(ops[0], nullptr, now_);
-}
-
 // ---- spellings of a path ----------------------------------------------------------------------
 
 // Whatever the spelling, it is one path and one counter.

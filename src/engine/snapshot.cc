@@ -71,12 +71,23 @@ Snapshot::~Snapshot() {
 
 Parsed<std::shared_ptr<const Snapshot>> Snapshot::make(std::shared_ptr<const rules::RuleSet> rules,
                                                        std::vector<Override> overrides,
-                                                       store::Store& store, Now now) {
+                                                       store::Store& store, Now now,
+                                                       const Snapshot* before) {
   std::shared_ptr<Snapshot> snapshot{new Snapshot{std::move(rules), std::move(overrides), store}};
   Parsed<void> planned = snapshot->plan_all(now);
   if (planned) planned = snapshot->plan_overrides(now);
   if (!planned) return tl::unexpected(std::move(planned.error()));
+  if (before != nullptr) snapshot->keep_queues_of(*before);
   return snapshot;
+}
+
+// A rule that keeps its name has as many places as before, whatever else was edited.
+void Snapshot::keep_queues_of(const Snapshot& before) noexcept {
+  for (Plan& plan : plans_) {
+    if (plan.held == nullptr) continue;
+    const auto found = before.rules().find(plan.rule->name, plan.rule->domain);
+    if (found && before.plan(*found).held != nullptr) plan.held = before.plan(*found).held;
+  }
 }
 
 Parsed<void> Snapshot::plan_all(Now now) {
@@ -115,9 +126,10 @@ Parsed<Plan> Snapshot::planned(const rules::Rule& rule, Now now) {
   Parsed<std::optional<PlannedBlock>> block = planned_block(rule, now);
   if (!block) return tl::unexpected(std::move(block.error()));
   plan.block = *block;
+  plan.blocks_early = rules::blocks_early(rule);
   if (rule.count && rule.count->header) plan.count_header.emplace(rule.count->header->value);
   if (rule.over.kind == rules::Over::Kind::queue) {
-    plan.held = std::make_unique<std::atomic<std::uint32_t>>(0);
+    plan.held = std::make_shared<std::atomic<std::uint32_t>>(0);
   }
   return plan;
 }

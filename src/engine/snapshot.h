@@ -63,10 +63,12 @@ struct Plan {
 
   OnChange change = OnChange::keep;  // of counts that another limit left behind
   std::optional<PlannedBlock> block;
-  std::optional<rules::TextMatcher> count_header;    // of responses that count
-  std::unique_ptr<std::atomic<std::uint32_t>> held;  // queue: requests that wait, on all workers
-  KeyDigest prefix;                                  // of all keys of the rule
-  std::optional<KeyHasher> hasher;                   // rules with one `per`: by its value
+  bool blocks_early = false;                       // see rules::blocks_early
+  std::optional<rules::TextMatcher> count_header;  // of responses that count
+  // Queue: requests that wait, on all workers, also those that began under an edition before.
+  std::shared_ptr<std::atomic<std::uint32_t>> held;
+  KeyDigest prefix;                 // of all keys of the rule
+  std::optional<KeyHasher> hasher;  // rules with one `per`: by its value
 
   [[nodiscard]] std::span<const PlannedLimit> limits_for(std::string_view tier) const noexcept;
 };
@@ -84,9 +86,10 @@ enum class KeyPart : std::uint8_t {
 class Snapshot {
  public:
   // Fails when the store has no room for the limits, or an override asks for more than there is.
+  // `before` is what it replaces, if anything: requests that wait there keep their places here.
   [[nodiscard]] static Parsed<std::shared_ptr<const Snapshot>> make(
       std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
-      store::Store& store, Now now);
+      store::Store& store, Now now, const Snapshot* before = nullptr);
   [[nodiscard]] static Parsed<std::shared_ptr<const Snapshot>> make(rules::RuleList list,
                                                                     store::Store& store, Now now) {
     return make(std::make_shared<const rules::RuleSet>(std::move(list)), {}, store, now);
@@ -115,6 +118,7 @@ class Snapshot {
   Snapshot(std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
            store::Store& store);
   [[nodiscard]] Parsed<void> plan_all(Now now);
+  void keep_queues_of(const Snapshot& before) noexcept;
   [[nodiscard]] Parsed<Plan> planned(const rules::Rule& rule, Now now);
   [[nodiscard]] Parsed<std::vector<PlannedLimit>> planned(const rules::Rule& rule,
                                                           std::span<const rules::RuleLimit> limits,

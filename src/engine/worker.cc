@@ -95,10 +95,10 @@ Completion Worker::decide_by(rules::RuleNumber rule, Op& op, const RequestView& 
                            .path = {},
                            .query = {},
                            .client = client};
+  matches_.clear();
   matches_.count = 1;
-  matches_.too_many = false;
   matches_.all[0] = {.rule = rule};
-  if (!resolve(op, asked, matches_) || blocked(op, now)) return Completion::now;
+  if (!resolve(op, asked, matches_) || blocked(op, Early::not_done, now)) return Completion::now;
   return ask(op, now);
 }
 
@@ -155,6 +155,8 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
     return Prepared::decided;
   }
 
+  if (rules.has(Phase::blocks) && blocked_by_request(op, asked, now)) return Prepared::decided;
+
   const bool preflight =
       (policy_.require_proof || policy_.exempt_preflights) && is_preflight(request);
   const bool exempt = preflight && policy_.exempt_preflights;
@@ -165,7 +167,7 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
   if (rules.has(Phase::before_auth) && !exempt) {
     rules.match(asked, Phase::before_auth, matches_);
     enforced_early = matches_.enforced;
-    if (!resolve(op, asked, matches_) || blocked(op, now)) return Prepared::decided;
+    if (!resolve(op, asked, matches_) || blocked(op, Early::done, now)) return Prepared::decided;
     if (op.call_.count > 0) {
       (void)fallback_.decide_all(op.call_, now);
       record(op, fallback_, false);
@@ -173,6 +175,7 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
         refuse(op, now);
         return Prepared::decided;
       }
+      op.early_count_ = op.call_.count;
       op.call_.count = 0;
     }
   }
@@ -194,7 +197,7 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
       return finish(op, Action::pass, Reason::unmatched, kOk);
     }
   }
-  if (!resolve(op, asked, matches_) || blocked(op, now)) return Prepared::decided;
+  if (!resolve(op, asked, matches_) || blocked(op, Early::done, now)) return Prepared::decided;
   return Prepared::to_be_asked;
 }
 
@@ -205,7 +208,7 @@ Worker::Prepared Worker::prepare_exempt(Op& op, const rules::Asked& asked, Now n
     if (!pin_->snapshot->has_blocks() || !rules.has(phase)) continue;
     rules.match(asked, phase, matches_);
     for (const rules::Matched& matched : matches_.span()) (void)resolve_rule(op, asked, matched);
-    if (blocked(op, now)) return Prepared::decided;
+    if (blocked(op, Early::done, now)) return Prepared::decided;
     op.call_.count = op.shadow_count_ = 0;
   }
   return finish(op, Action::pass, Reason::preflight, kOk);
@@ -240,7 +243,7 @@ void Worker::begin(Op& op, Now now) noexcept {
   op.source = "local";
   op.queued_ = nullptr;
   op.outcome_count_ = op.held_count_ = op.shadow_count_ = op.label_bytes_ = 0;
-  op.call_.count = 0;
+  op.call_.count = op.early_count_ = 0;
   foresight_.begin();
 }
 

@@ -1,10 +1,11 @@
 // Decides requests, one worker per thread.
 //
 // The order of a decision: the path is normalised; the client's address is found, and looked up in
-// the allow and deny lists; rules that want no proof of who is asking are charged; tokens and keys
-// are verified, and looked up in the lists; every other rule that concerns the request is found,
-// and all of their limits are asked in one step, all or nothing. Shadow rules are told of what was
-// admitted and never refuse.
+// the allow and deny lists; so are the blocks that need no more than address and request; rules
+// that want no proof of who is asking are charged; tokens and keys are verified, and looked up in
+// the lists; every other rule that concerns the request is found, their blocks are looked up, and
+// all of their limits are asked in one step, all or nothing. Shadow rules are told of what was
+// admitted, each by itself, and never refuse.
 //
 // worker.cc has the order, worker_checks.cc makes checks of rules, worker_answers.cc reads what the
 // store says, worker_settle.cc is for what comes after.
@@ -43,8 +44,9 @@ struct WorkerCounters {
   std::uint64_t too_many_rules = 0;
   std::uint64_t bad_targets = 0;
   std::uint64_t store_failures = 0;
-  std::uint64_t would_refuse = 0;  // by shadow rules
-  std::uint64_t blocks = 0;        // that began
+  std::uint64_t would_refuse = 0;      // by shadow rules
+  std::uint64_t shadows_left_out = 0;  // rules that had no room beside the others on a request
+  std::uint64_t blocks = 0;            // that began
 };
 
 // What the upstream answered.
@@ -95,7 +97,8 @@ class Worker {
   void released(Op& op) noexcept;
 
   // The client left before it was decided, or while it was held in a queue: what was charged is
-  // given back, as nothing was passed on.
+  // given back, as nothing was passed on. Of a queue that is the last turn only: those behind
+  // somebody who leaves were told when they go on.
   void abandon(Op& op, Now now) noexcept;
 
   // The head of the response is there: limits that count only some responses charge it, or get back
@@ -109,7 +112,8 @@ class Worker {
   // The request is still in flight: its leases live on.
   void renew(Op& op, Now now) noexcept;
 
-  // What the request cost in the end, under the rules whose cost may be corrected.
+  // What the request cost in the end: for all that was charged for it except requests in flight.
+  // May be said more than once, before the response is there.
   void correct_cost(Op& op, store::Cost actual, Now now) noexcept;
 
   // Of the request that was decided last, until the next one: what it was routed and counted by.
@@ -159,13 +163,21 @@ class Worker {
 
   // worker_answers.cc
   static void later(store::Call& call) noexcept;
+  void decide_without_store(Op& op, Now now) noexcept;
   void conclude(Op& op, store::Store& by, Now now) noexcept;
   void admit(Op& op, std::size_t binding, const Decision& decision, Now now) noexcept;
   void record(Op& op, store::Store& by, bool keep_charges) noexcept;
+  static void hold(Op& op, const Op::Asked& asked, const store::Check& check,
+                   const store::Charge& charge, store::Store& by, bool keep_charges) noexcept;
   [[nodiscard]] bool may_wait(Op& op, Now now) noexcept;
   void ask_shadows(Op& op, Now now) noexcept;
+  void ask_shadow(Op& op, std::size_t first, std::size_t count, Now now) noexcept;
   void refuse(Op& op, Now now) noexcept;
-  [[nodiscard]] bool blocked(Op& op, Now now) noexcept;
+  // Blocks that are looked up before all else have been, or nobody has looked yet.
+  enum class Early : std::uint8_t { done, not_done };
+  [[nodiscard]] bool blocked(Op& op, Early early, Now now) noexcept;
+  [[nodiscard]] bool blocked_by_request(Op& op, const rules::Asked& asked, Now now) noexcept;
+  [[nodiscard]] bool is_blocked(Op& op, const Plan& plan, std::uint64_t key, Now now) noexcept;
   void punish(Op& op, Now now) noexcept;
   void write_down(const Op& op, const Op::Asked& asked, Now now) noexcept;
   const Decision& ask_alone(const PlannedLimit& limit, std::uint64_t key, store::Cost cost,
@@ -174,6 +186,8 @@ class Worker {
   // worker_settle.cc
   static void give_back(const Op::Held& held, Now now) noexcept;
   static void charge_promised(const Op::Held& held, Now now) noexcept;
+  static void correct(Op& op, std::size_t place, store::Cost actual, Now now) noexcept;
+  static void charge_more(Op& op, std::size_t place, store::Cost cost, Now now) noexcept;
   static void leave_queue(Op& op) noexcept;
 
   store::Store& store_;

@@ -22,14 +22,13 @@ Action refusal_by(const Rule& rule) noexcept {
 }  // namespace
 
 void Worker::later(store::Call& call) noexcept {
-  Op& op = *static_cast<Op*>(call.owner);
-  if (op.stage_ != Op::Stage::waiting) return;  // nobody waits any more
+  Op& op = *static_cast<Op*>(call.owner);  // it waits: stores complete no call that was cancelled
   op.worker_->conclude(op, op.worker_->store_, op.asked_at_);
   if (op.completed != nullptr) op.completed(op);
 }
 
 void Worker::conclude(Op& op, store::Store& by, Now now) noexcept {
-  if (op.call_.failed) return give_up_waiting(op, now);
+  if (op.call_.failed) return decide_without_store(op, now);
   record(op, by, true);
   if (!op.call_.admitted) return refuse(op, now);
   if (op.call_.count == 0) {
@@ -59,18 +58,23 @@ void Worker::record(Op& op, store::Store& by, bool keep_charges) noexcept {
                                          .decision = answer.decision,
                                          .shadow = false,
                                          .cost = op.call_.checks[i].cost};
-    const Op::Fate fate = op.call_.checks[i].probe ? Op::Fate::promised
-                          : asked.limit->written->limit.algorithm == Algorithm::concurrency
-                              ? Op::Fate::in_flight
-                              : Op::Fate::stays;
-    if (!op.call_.admitted || (fate == Op::Fate::stays && !keep_charges)) continue;
-    if (op.held_count_ == Op::kMost) continue;
-    op.held_[op.held_count_++] = {.check = op.call_.checks[i],
-                                  .charge = answer.charge,
-                                  .plan = asked.plan,
-                                  .by = &by,
-                                  .fate = fate};
+    if (op.call_.admitted) hold(op, asked, op.call_.checks[i], answer.charge, by, keep_charges);
   }
+}
+
+void Worker::hold(Op& op, const Op::Asked& asked, const store::Check& check,
+                  const store::Charge& charge, store::Store& by, bool keep_charges) noexcept {
+  const Op::Fate fate = check.probe ? Op::Fate::promised
+                        : asked.limit->written->limit.algorithm == Algorithm::concurrency
+                            ? Op::Fate::in_flight
+                            : Op::Fate::stays;
+  if (fate == Op::Fate::stays && !keep_charges) return;
+  op.held_[op.held_count_++] = {.check = check,
+                                .charge = charge,
+                                .plan = asked.plan,
+                                .limit = asked.limit,
+                                .by = &by,
+                                .fate = fate};
 }
 
 void Worker::refuse(Op& op, Now now) noexcept {
@@ -100,11 +104,12 @@ bool Worker::may_wait(Op& op, Now now) noexcept {
   plan.held->fetch_sub(1, std::memory_order_relaxed);
   for (std::size_t i = 0; i < op.held_count_; ++i) give_back(op.held_[i], now);
   op.held_count_ = 0;
-  Decision decision = op.call_.answers[slowest].decision;
+  Decision& decision = op.call_.answers[slowest].decision;
   decision.verdict = Verdict::refused;
   decision.retry_after = decision.delay;
   decision.delay = Nanos{0};
   finish(op, Action::reject, Reason::queue_full, plan.rule->over.status, plan.rule, decision);
+  punish(op, now);  // a refusal by this rule like any other
   return false;
 }
 
@@ -122,23 +127,41 @@ const Decision& Worker::ask_alone(const PlannedLimit& limit, std::uint64_t key, 
   return alone_.answers[0].decision;
 }
 
-bool Worker::blocked(Op& op, Now now) noexcept {
+bool Worker::is_blocked(Op& op, const Plan& plan, std::uint64_t key, Now now) noexcept {
+  const Decision& count = ask_alone(plan.block->block, key, 0, now);
+  if (count.remaining > 0) return false;
+  const Rule& rule = *plan.rule;
+  finish(op, refusal_by(rule), Reason::blocked, rule.over.status, &rule,
+         {.verdict = Verdict::refused,
+          .limit = count.limit,
+          .remaining = 0,
+          .reset_after = count.reset_after,
+          .retry_after = count.reset_after});
+  return true;
+}
+
+bool Worker::blocked(Op& op, Early early, Now now) noexcept {
   if (!op.pin_->snapshot->has_blocks()) return false;
   const Plan* previous = nullptr;
   for (std::size_t i = 0; i < op.call_.count; ++i) {
     const Op::Asked& asked = op.asked_[i];
     if (!asked.plan->block || asked.plan == previous) continue;  // once for all limits of a rule
     previous = asked.plan;
-    const Decision& count = ask_alone(asked.plan->block->block, asked.key, 0, now);
-    if (count.remaining > 0) continue;
-    const Rule& rule = *asked.plan->rule;
-    finish(op, refusal_by(rule), Reason::blocked, rule.over.status, &rule,
-           {.verdict = Verdict::refused,
-            .limit = count.limit,
-            .remaining = 0,
-            .reset_after = count.reset_after,
-            .retry_after = count.reset_after});
-    return true;
+    if (asked.plan->blocks_early && early == Early::done) continue;
+    if (is_blocked(op, *asked.plan, asked.key, now)) return true;
+  }
+  return false;
+}
+
+// Whoever is shut out by address gets no token verified and uses up no limit. Should more rules
+// match than there is room for, the request is shed later: nobody passes for that.
+bool Worker::blocked_by_request(Op& op, const rules::Asked& asked, Now now) noexcept {
+  const Snapshot& snapshot = *op.pin_->snapshot;
+  snapshot.rules().match(asked, rules::Phase::blocks, matches_);
+  for (const rules::Matched& matched : matches_.span()) {
+    const Plan& plan = snapshot.plan(matched.rule);
+    const Key key = key_of(plan, asked, snapshot.rules().path(matched));
+    if (key.fate == Key::Fate::counted && is_blocked(op, plan, key.digest.low, now)) return true;
   }
   return false;
 }
@@ -181,28 +204,47 @@ void Worker::write_down(const Op& op, const Op::Asked& asked, Now now) noexcept 
 
 // ---- shadows ----------------------------------------------------------------------------------
 
-// Each by itself: they are charged where they would admit, and refuse nothing.
+// Each rule by itself, as it would be if there were no other: the limits of one stand together.
 void Worker::ask_shadows(Op& op, Now now) noexcept {
-  for (std::size_t i = 0; i < op.shadow_count_; ++i) {
-    alone_.count = 1;
-    alone_.checks[0] = op.shadow_checks_[i];
-    (void)fallback_.decide_all(alone_, now);
-    const Op::Asked& asked = op.shadows_[i];
-    if (!alone_.admitted) ++counters_.would_refuse;
+  for (std::size_t first = 0; first < op.shadow_count_;) {
+    std::size_t end = first + 1;
+    while (end < op.shadow_count_ && op.shadows_[end].plan == op.shadows_[first].plan) ++end;
+    ask_shadow(op, first, end - first, now);
+    first = end;
+  }
+}
+
+// Charged where it would admit, and settled like all others; it refuses nothing.
+void Worker::ask_shadow(Op& op, std::size_t first, std::size_t count, Now now) noexcept {
+  alone_.count = count;
+  std::copy_n(op.shadow_checks_.begin() + static_cast<std::ptrdiff_t>(first), count,
+              alone_.checks.begin());
+  (void)fallback_.decide_all(alone_, now);
+  if (!alone_.admitted) ++counters_.would_refuse;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Op::Asked& asked = op.shadows_[first + i];
+    const store::Check& check = alone_.checks[i];
+    const store::Answer& answer = alone_.answers[i];
     op.outcomes_[op.outcome_count_++] = {.rule = asked.plan->rule,
                                          .limit = asked.limit->written,
                                          .amount = asked.amount,
-                                         .decision = alone_.answers[0].decision,
+                                         .decision = answer.decision,
                                          .shadow = true,
-                                         .cost = alone_.checks[0].cost};
+                                         .cost = check.cost};
+    if (!alone_.admitted) continue;
+    hold(op, asked, check, answer.charge, fallback_, !asked.plan->rule->before_auth);
   }
 }
 
 // ---- when the store does not answer -----------------------------------------------------------
 
 void Worker::give_up_waiting(Op& op, Now now) noexcept {
-  ++counters_.store_failures;
   store_.cancel(op.call_);
+  decide_without_store(op, now);
+}
+
+void Worker::decide_without_store(Op& op, Now now) noexcept {
+  ++counters_.store_failures;
   op.source = "fallback";
   // The strictest of the rules that are concerned: one that must not pass unknown is enough.
   const Rule* closed = nullptr;
@@ -217,6 +259,7 @@ void Worker::give_up_waiting(Op& op, Now now) noexcept {
     return;
   }
   if (!share) {
+    ask_shadows(op, now);
     finish(op, Action::pass, Reason::store_failed, kOk);
     return;
   }

@@ -64,6 +64,7 @@ std::uint64_t amount_of(const rules::RuleLimit& limit, const rules::Asked& asked
 
 // False: the request is decided.
 bool Worker::resolve(Op& op, const rules::Asked& asked, const rules::Matches& matches) noexcept {
+  counters_.shadows_left_out += matches.shadows_left_out;
   if (matches.too_many) {
     finish(op, Action::reject, Reason::too_many_rules, kUnavailable);
     return false;
@@ -96,15 +97,21 @@ Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
   if (key.fate == Key::Fate::skipped) return Resolved::ready;
   if (key.fate == Key::Fate::refused) return shadow ? Resolved::ready : Resolved::missing;
 
-  const store::Cost cost = cost_of(rule.cost, asked);
-  const Op::Label label = plan.block && !shadow ? label_of(op, plan, asked, matched) : Op::Label{};
   std::array<char, 16> scratch;
   const std::span<const PlannedLimit> limits =
       plan.tier_by == TierBy::none ? std::span<const PlannedLimit>{plan.limits}
                                    : plan.limits_for(tier_of(plan, asked.client, scratch));
+  std::size_t& count = shadow ? op.shadow_count_ : op.call_.count;
+  const std::size_t taken = shadow ? count : op.early_count_ + count;
+  if (taken + limits.size() > Op::kMost) {
+    if (!shadow) return Resolved::too_many;
+    ++counters_.shadows_left_out;  // all of it or nothing of it
+    return Resolved::ready;
+  }
+
+  const store::Cost cost = cost_of(rule.cost, asked);
+  const Op::Label label = plan.block && !shadow ? label_of(op, plan, asked, matched) : Op::Label{};
   for (const PlannedLimit& limit : limits) {
-    std::size_t& count = shadow ? op.shadow_count_ : op.call_.count;
-    if (count == Op::kMost) return Resolved::too_many;
     const bool in_flight = limit.written->limit.algorithm == Algorithm::concurrency;
     const bool is_as_written = !limit.written->from && snapshot.overrides().empty();
     const InForce holds =

@@ -33,7 +33,7 @@ void Worker::give_back(const Op::Held& held, Now now) noexcept {
 void Worker::charge_promised(const Op::Held& held, Now now) noexcept {
   store::Check check = held.check;
   check.probe = false;
-  held.by->charge(check, now);
+  (void)held.by->charge(check, now);  // for good
 }
 
 void Worker::leave_queue(Op& op) noexcept {
@@ -87,23 +87,69 @@ void Worker::renew(Op& op, Now now) noexcept {
   }
 }
 
-// More is charged although it can no longer be refused; less is given back.
+// ---- costs that are known late ----------------------------------------------------------------
+
 void Worker::correct_cost(Op& op, store::Cost actual, Now now) noexcept {
-  for (std::size_t i = 0; i < op.held_count_; ++i) {
+  const std::size_t decided = op.held_count_;  // corrections are put behind these
+  for (std::size_t i = 0; i < decided; ++i) {
     Op::Held& held = op.held_[i];
-    if (held.fate == Op::Fate::in_flight || actual == held.check.cost) continue;
+    if (held.fate == Op::Fate::in_flight || held.corrects) continue;
     if (held.fate == Op::Fate::promised) {
       held.check.cost = actual;
-      continue;
-    }
-    store::Check difference = held.check;
-    if (actual > held.check.cost) {
-      difference.cost = actual - held.check.cost;
-      held.by->charge(difference, now);
     } else {
-      difference.cost = held.check.cost - actual;
-      held.by->refund(difference, held.charge, now);
+      correct(op, i, actual, now);
     }
+  }
+}
+
+// More is charged although it can no longer be refused; less is given back. What is held says at
+// any time what is charged, and no receipt is good for more than that: so a response that does not
+// count gives back all of it, and nothing of anybody else's. The oldest charge goes first: a bucket
+// that gives back an older one still knows exactly where the younger ones are, but not the other
+// way.
+void Worker::correct(Op& op, std::size_t place, store::Cost actual, Now now) noexcept {
+  const auto is_of_it = [&](std::size_t i) {
+    return i == place || (op.held_[i].corrects && op.held_[i].limit == op.held_[place].limit);
+  };
+  std::uint64_t charged = 0;
+  for (std::size_t i = place; i < op.held_count_; ++i) {
+    if (is_of_it(i)) charged += op.held_[i].check.cost;
+  }
+  if (actual > charged) {
+    charge_more(op, place, static_cast<store::Cost>(actual - charged), now);
+    return;
+  }
+  std::uint64_t excess = charged - actual;
+  for (std::size_t i = place; i < op.held_count_ && excess > 0; ++i) {
+    if (!is_of_it(i)) continue;
+    Op::Held& held = op.held_[i];
+    store::Check part = held.check;
+    part.cost = static_cast<store::Cost>(std::min<std::uint64_t>(excess, held.charge.receipt.cost));
+    if (part.cost == 0) continue;
+    held.by->refund(part, held.charge, now);
+    held.charge.receipt.cost -= part.cost;
+    held.check.cost -= part.cost;
+    excess -= part.cost;
+  }
+}
+
+// A charge of its own, with a receipt of its own. A limit that is full takes less than is asked.
+void Worker::charge_more(Op& op, std::size_t place, store::Cost cost, Now now) noexcept {
+  Op::Held more = op.held_[place];
+  more.check.cost = cost;
+  more.charge = more.by->charge(more.check, now);
+  more.check.cost = more.charge.receipt.cost;
+  more.corrects = true;
+  const auto used = std::span{op.held_}.first(op.held_count_);
+  const auto place_of_old = std::ranges::find_if(used, [&](const Op::Held& held) {
+    return held.corrects && held.limit == more.limit && held.check.cost == 0;
+  });
+  if (place_of_old != used.end()) {
+    *place_of_old = more;
+  } else if (op.held_count_ < op.held_.size()) {
+    op.held_[op.held_count_++] = more;
+  } else {
+    op.held_[place].check.cost += more.check.cost;  // it stays, as nobody keeps its receipt
   }
 }
 

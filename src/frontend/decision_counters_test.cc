@@ -12,6 +12,7 @@ namespace sluice::frontend {
 namespace {
 
 using engine::limit;
+using engine::per;
 using engine::rule;
 
 class DecisionCountersTest : public fixture::FrontendFixture {
@@ -90,11 +91,11 @@ TEST_F(DecisionCountersTest, CountBlocksForTheirRule) {
   EXPECT_EQ(refused("blocked"), 1);
 }
 
-// Limits that want no proof are asked before a block of another rule refuses.
+// Limits that want no proof are asked before a block refuses that depends on who is asking.
 TEST_F(DecisionCountersTest, CountARefusalForItsRuleWhateverWasAskedBefore) {
   rules::Rule early = rule("early", {limit("100/1h")});
   early.before_auth = true;
-  rules::Rule blocking = rule("login", {limit("1/1h")});
+  rules::Rule blocking = rule("login", {limit("1/1h")}, {per(rules::Per::Kind::user)});
   blocking.block = rules::Block{.lasts = std::chrono::minutes{15}, .after = 1};
   use({early, blocking});
   for (int i = 0; i < 3; ++i) counters_->count(0, decided());

@@ -377,6 +377,47 @@ TEST(ParseRules, WarnsOfMoreLimitsThanARequestMayMeet) {
   EXPECT_EQ(diagnostics.sorted()[0].place.line, 34U);
 }
 
+// Rules that need not apply are no reason to warn, and shadows are left out, not shed.
+TEST(ParseRules, WarnsOfLimitsThatApplyOnly) {
+  const auto warned = [](const std::string& rest) {
+    std::string text = "rules:\n";
+    for (int i = 0; i < 33; ++i) text += "  - {name: r" + std::to_string(i) + ", " + rest + "}\n";
+    config::Diagnostics diagnostics;
+    (void)parse_rules_text(text, "rules.yaml", diagnostics);
+    return diagnostics.text();
+  };
+  EXPECT_EQ(warned("limit: 5/1s, group: g"), "");
+  EXPECT_EQ(warned("limit: 5/1s, per: header.x-a, missing: skip"), "");
+  EXPECT_THAT(warned("limit: 5/1s, per: header.x-a"), HasSubstr("is shed with 503"));
+  EXPECT_THAT(warned("limit: 5/1s, over: shadow"), HasSubstr("are not told of it"));
+}
+
+// MAX_DELAY times the rate is what one key can hold.
+TEST(ParseRules, WarnsOfQueuesThatOneClientCanFill) {
+  const auto told = [](const std::string& rest) {
+    config::Diagnostics diagnostics;
+    (void)parse_rules_text("rules:\n  - name: q\n    algorithm: leaky_bucket\n    " + rest, "r",
+                           diagnostics);
+    EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+    return diagnostics.text();
+  };
+  EXPECT_EQ(told("limit: 10/1s\n    per: ip\n    over: {queue: 2s, waiting: 21}\n"), "");
+  EXPECT_THAT(
+      told("limit: 10/1s\n    per: ip\n    over: {queue: 2s, waiting: 20}\n"),
+      HasSubstr("r:6:32: warning: one client can take all 20 places of this queue: in 2s its "
+                "limit lets 20 wait; write a 'waiting' of several times 20, or a shorter "
+                "'queue'"));
+  EXPECT_EQ(told("limit: 10/1s\n    per: ip\n    over: {queue: 90s}\n"), "");
+  EXPECT_THAT(told("limit: 10/1s\n    per: ip\n    over: {queue: 100s}\n"),
+              HasSubstr("one client can take all 1000 places"));
+  EXPECT_EQ(told("limit: 10/1s\n    over: {queue: 100s}\n"), "") << "one queue for all, as written";
+  EXPECT_EQ(told("limit: 10/1s\n    per: ip\n    cost: 5\n    burst: 5\n    over: {queue: 100s}\n"),
+            "");
+  EXPECT_THAT(told("limit: 1/1s\n    per: ip\n    over: {queue: 2s, waiting: 9}\n"
+                   "    tiers: {by: client.tier, values: {gold: 10/1s}}\n"),
+              HasSubstr("one client can take all 9 places"));
+}
+
 TEST(ParseRules, ReadsWhereCaseIsIgnored) {
   config::Diagnostics diagnostics;
   const RuleList all = parse_rules_text("ignore_case: true\nrules: []\n", "r", diagnostics);

@@ -4,6 +4,14 @@
 
 namespace sluice::rules {
 
+bool blocks_early(const Rule& rule) noexcept {
+  const Match& match = rule.match;
+  return rule.block && rule.group.empty() && !rule.before_auth &&
+         rule.over.kind != Over::Kind::shadow && match.tiers.empty() && match.tenants.empty() &&
+         match.attributes.empty() && !match.authenticated &&
+         std::ranges::all_of(rule.per, known_before_verification, &Per::kind);
+}
+
 bool IgnoringHosts::names(std::string_view host) const noexcept {
   return std::ranges::any_of(
       hosts, [host](const std::string& pattern) { return host_matches(pattern, host); });

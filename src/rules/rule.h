@@ -134,8 +134,8 @@ struct Over {
   std::uint16_t status = 429;
   std::string body;  // empty: the usual problem document
   std::vector<std::pair<std::string, std::string>> headers;
-  Nanos max_delay{0};           // queue
-  std::uint32_t waiting = 100;  // queue: at most so many held at once
+  Nanos max_delay{0};            // queue
+  std::uint32_t waiting = 1000;  // queue: at most so many held at once, of all keys together
 };
 
 struct Block {
@@ -182,6 +182,17 @@ struct Rule {
   OnFailure on_failure = OnFailure::share;
   Place place;
 };
+
+// Known of every request, without a proof of who sent it.
+[[nodiscard]] constexpr bool known_before_verification(Per::Kind kind) noexcept {
+  return kind != Per::Kind::user && kind != Per::Kind::api_key && kind != Per::Kind::tenant &&
+         kind != Per::Kind::claim && kind != Per::Kind::attribute;
+}
+
+// Whether somebody is blocked by it can be told by address and request alone, and is, before
+// anything is charged or verified. A rule of a group is not among them: whether it applies depends
+// on the others, and they may depend on who is asking.
+[[nodiscard]] bool blocks_early(const Rule& rule) noexcept;
 
 // What happens to a request that no enforcing rule matches.
 enum class Unmatched : std::uint8_t { allow, reject };

@@ -1,9 +1,11 @@
 #include "rules/rule_checks.h"
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "rules/words.h"
 #include <sluice/core/compiled_limit.h>
 #include <sluice/core/limit_text.h>
+#include <sluice/int128.h>
 
 #include <fmt/format.h>
 
@@ -35,11 +37,6 @@ bool has_limit_of(const Rule& rule, Algorithm algorithm) {
 }
 
 // ---- before_auth
-
-bool known_before_verification(Per::Kind kind) noexcept {
-  return kind != Per::Kind::user && kind != Per::Kind::api_key && kind != Per::Kind::tenant &&
-         kind != Per::Kind::claim && kind != Per::Kind::attribute;
-}
 
 void refuse_before_auth(const Node& at, std::string_view what, const ParseContext& context) {
   context.diagnostics.error(
@@ -157,6 +154,35 @@ void check_block(const Rule& rule, const Reader& reader, const ParseContext& con
   }
 }
 
+// How many requests of one key a limit can hold, at the least cost.
+std::uint64_t places_of_one_key(const RuleLimit& limit, const Rule& rule) {
+  const bool is_constant = rule.cost.kind == CostRule::Kind::constant;
+  const std::uint64_t cost = is_constant ? std::max(rule.cost.constant, 1U) : 1;
+  const std::uint64_t amount =
+      limit.from ? std::max(limit.limit.amount, limit.from->max) : limit.limit.amount;
+  const auto delay = static_cast<std::uint64_t>(rule.over.max_delay.count());
+  const auto period = static_cast<std::uint64_t>(limit.limit.period.count());
+  return static_cast<std::uint64_t>(Uint128{amount} * delay / period / cost);
+}
+
+// Keys of one rule share its places: one that may hold them all shuts the others out.
+void check_waiting(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  const Node* over = reader.find("over");
+  if (over == nullptr || rule.over.kind != Over::Kind::queue || rule.per.empty()) return;
+  std::uint64_t most = 0;
+  for_each_limit(rule, [&](const RuleLimit& limit) {
+    if (limit.limit.algorithm != Algorithm::leaky_bucket || limit.limit.period <= Nanos{0}) return;
+    most = std::max(most, places_of_one_key(limit, rule));
+  });
+  if (most < rule.over.waiting) return;
+  const Node* waiting = over->find("waiting");
+  context.diagnostics.warning(
+      waiting == nullptr ? *over : *waiting,
+      fmt::format("one client can take all {} places of this queue: in {} its limit lets {} wait",
+                  rule.over.waiting, format_duration(rule.over.max_delay), most),
+      fmt::format("write a 'waiting' of several times {}, or a shorter 'queue'", most));
+}
+
 bool may_be_absent(const Per& per) noexcept {
   return per.kind != Per::Kind::ip && per.kind != Per::Kind::method && per.kind != Per::Kind::path;
 }
@@ -197,6 +223,7 @@ void check_rule(const Rule& rule, const Reader& reader, const ParseContext& cont
   check_count(rule, reader, context);
   check_cost(rule, reader, context);
   check_block(rule, reader, context);
+  check_waiting(rule, reader, context);
   check_missing(rule, reader, context);
   check_count_denied(rule, reader, context);
   check_scale(rule, reader, context);
@@ -214,8 +241,14 @@ std::size_t limits_of(const Rule& rule) {
   return most;
 }
 
+// A request without the value has one limit less.
+bool may_be_skipped(const Rule& rule) {
+  return rule.missing == Missing::skip && std::ranges::any_of(rule.per, may_be_absent);
+}
+
 // Rules that concern the same requests as far as one can tell by their texts: all requests, or
-// those of one path. Whoever has more limits than a request may have is shed.
+// those of one path. Whoever has more limits than a request may have is shed; shadow rules are left
+// out instead.
 void check_number(const std::vector<WrittenRule>& rules, const ParseContext& context) {
   std::unordered_map<std::string, std::size_t> checks;
   const auto counts_alone = [](const Match& match) {
@@ -226,7 +259,7 @@ void check_number(const std::vector<WrittenRule>& rules, const ParseContext& con
            match.descriptor.empty();
   };
   for (const auto& [rule, node] : rules) {
-    if (!rule->group.empty() || !counts_alone(rule->match)) continue;
+    if (!rule->group.empty() || may_be_skipped(*rule) || !counts_alone(rule->match)) continue;
     const bool shadow = rule->over.kind == Over::Kind::shadow;
     const std::string path = rule->match.paths.empty() ? "" : rule->match.paths.front();
     std::size_t& before = checks[rule->domain + (shadow ? " shadow " : " ") + path];
@@ -234,8 +267,12 @@ void check_number(const std::vector<WrittenRule>& rules, const ParseContext& con
     if (before <= kChecksMax && after > kChecksMax) {
       context.diagnostics.warning(
           *node,
-          fmt::format("with this rule, one request meets more than {} limits and is shed with 503",
-                      kChecksMax),
+          shadow ? fmt::format("with this rule, one request meets more than {} limits of shadow "
+                               "rules, and the last rules are not told of it",
+                               kChecksMax)
+                 : fmt::format("with this rule, one request meets more than {} limits and is shed "
+                               "with 503",
+                               kChecksMax),
           "join rules, or put those that need not apply together into a group");
     }
     before = after;

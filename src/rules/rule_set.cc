@@ -135,8 +135,7 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
     Compiled& compiled = compiled_.emplace_back(compile(rule, list_.ignore_case));
     compiled.domain = number_in(domains_, rule.domain);
     compiled.group = number_in(groups, rule.group);
-    has_before_auth_ |= rule.before_auth;
-    has_groups_ |= !rule.group.empty();
+    phases_ |= compiled.phases;
     names.add(Asks::header, rule.match.headers);
     names.add(Asks::query, rule.match.query);
     names.add(Asks::cookie, rule.match.cookies);
@@ -165,7 +164,8 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
 RuleSet::Compiled RuleSet::compile(const Rule& rule, const IgnoringHosts& ignore) {
   const Match& match = rule.match;
   Compiled compiled;
-  compiled.before_auth = rule.before_auth;
+  compiled.phases = phase_bit(rule.before_auth ? Phase::before_auth : Phase::after_auth);
+  if (blocks_early(rule)) compiled.phases |= phase_bit(Phase::blocks);
   compiled.shadow = rule.over.kind == Over::Kind::shadow;
   const auto asks_if = [&](bool asks, Question what) {
     if (asks) compiled.asks = static_cast<std::uint16_t>(compiled.asks | what);
@@ -407,35 +407,39 @@ void RuleSet::look(std::span<const RuleNumber> candidates, Filed filed, const As
                    std::uint32_t domain, Phase phase, Matches& matches) const noexcept {
   for (const RuleNumber number : candidates) {
     const Compiled& compiled = compiled_[number];
-    if (compiled.before_auth != (phase == Phase::before_auth)) continue;
+    if ((compiled.phases & phase_bit(phase)) == 0) continue;
     const auto is_it = [number](const Matched& one) { return one.rule == number; };
     if (std::ranges::any_of(matches.span(), is_it)) continue;  // found by two of its alternatives
-    if (matches.count == kMatchesMax) {
-      Matched matched;
-      matches.too_many |= examine(number, asked, domain, filed, matched).empty();
-      continue;
-    }
-    Matched& matched = matches.all[matches.count];
-    matched.rule = number;
-    matched.host = 0;
-    matched.path = 0;
+    Matched matched{.rule = number};
     if (!examine(number, asked, domain, filed, matched).empty()) continue;
     matches.enforced |= !compiled.shadow;
-    ++matches.count;
+    if (compiled.group == 0 || !loses(matched, matches)) add(matched, matches);
   }
 }
 
+// Shadow rules never take the place of one that may refuse.
+void RuleSet::add(const Matched& matched, Matches& matches) const noexcept {
+  if (compiled_[matched.rule].shadow) {
+    if (matches.shadows == kMatchesMax) {
+      ++matches.shadows_left_out;
+      return;
+    }
+    ++matches.shadows;
+  } else if (matches.count - matches.shadows == kMatchesMax) {
+    matches.too_many = true;
+    return;
+  }
+  matches.all[matches.count++] = matched;
+}
+
 void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noexcept {
-  matches.count = 0;
-  matches.too_many = false;
-  matches.enforced = false;
+  matches.clear();
   const std::uint32_t domain = domain_number(asked.domain);
   visit_candidates(asked, [&](std::span<const RuleNumber> candidates, Filed filed) {
     if (!candidates.empty()) look(candidates, filed, asked, domain, phase, matches);
   });
   if (matches.count < 2) return;
   std::ranges::sort(std::span{matches.all}.first(matches.count), {}, &Matched::rule);
-  if (has_groups_) drop_losers(matches);
 }
 
 std::size_t RuleSet::candidates(const Asked& asked) const noexcept {
@@ -584,26 +588,28 @@ bool RuleSet::is_more_specific(const Matched& a, const Matched& b) const noexcep
   return a.rule < b.rule;
 }
 
-// Of the rules of one group, the most specific stays. Shadow rules win none.
-void RuleSet::drop_losers(Matches& matches) const noexcept {
-  const auto loses = [&](const Matched& one) {
-    const std::uint32_t group = compiled_[one.rule].group;
-    if (group == 0) return false;
-    return std::ranges::any_of(matches.span(), [&](const Matched& other) {
-      const bool competes = other.rule != one.rule && compiled_[other.rule].group == group &&
-                            list_.rules[other.rule].over.kind != Over::Kind::shadow;
-      return competes && is_more_specific(other, one);
-    });
+// Of the rules of one group, the most specific stays: the newcomer, or the one it finds, so that a
+// group never takes more room than what applies of it. Shadow rules win against none.
+bool RuleSet::loses(const Matched& newcomer, Matches& matches) const noexcept {
+  const auto wins = [this](const Matched& one, const Matched& other) {
+    const Compiled& compiled = compiled_[one.rule];
+    return !compiled.shadow && compiled.group == compiled_[other.rule].group &&
+           is_more_specific(one, other);
   };
-  std::array<bool, kMatchesMax> lost{};
-  for (std::size_t i = 0; i < matches.count; ++i) lost[i] = loses(matches.all[i]);
+  for (const Matched& found : matches.span()) {
+    if (wins(found, newcomer)) return true;
+  }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < matches.count; ++i) {
-    if (lost[i]) continue;
-    if (kept != i) matches.all[kept] = matches.all[i];
-    ++kept;
+    const Matched found = matches.all[i];
+    if (!wins(newcomer, found)) {
+      matches.all[kept++] = found;
+    } else if (compiled_[found.rule].shadow) {
+      --matches.shadows;
+    }
   }
   matches.count = kept;
+  return false;
 }
 
 const PathTemplate* RuleSet::path(const Matched& matched) const noexcept {

@@ -34,8 +34,9 @@ struct Asked {
   const identity::Identity& client;
 };
 
-// Rules on what is known before tokens are verified, and the others.
-enum class Phase : std::uint8_t { before_auth, after_auth };
+// Rules on what is known before tokens are verified, and the others; and of these the ones whose
+// blocks can be told without a token.
+enum class Phase : std::uint8_t { before_auth, after_auth, blocks };
 
 // One rule that concerns a request.
 struct Matched {
@@ -44,15 +45,22 @@ struct Matched {
   std::uint8_t path = 0;
 };
 
-// At most so many rules concern one request; above it, the request is shed.
-inline constexpr std::size_t kMatchesMax = 32;
+// At most so many rules concern one request, and so many shadow rules beside them. More than a
+// request may have limits, since rules may turn out not to count it (`missing: skip`).
+inline constexpr std::size_t kMatchesMax = 128;
 
 struct Matches {
-  std::array<Matched, kMatchesMax> all;  // in the order of the rules
+  std::array<Matched, 2 * kMatchesMax> all;  // in the order of the rules
   std::size_t count = 0;
-  bool too_many = false;
-  bool enforced = false;  // one of them is not a shadow
+  std::size_t shadows = 0;           // among them
+  std::size_t shadows_left_out = 0;  // for lack of room
+  bool too_many = false;             // that are no shadows: the request has to be shed
+  bool enforced = false;             // one of them is not a shadow
 
+  void clear() noexcept {
+    count = shadows = shadows_left_out = 0;
+    too_many = enforced = false;
+  }
   [[nodiscard]] std::span<const Matched> span() const noexcept {
     return std::span{all}.first(count);
   }
@@ -82,7 +90,7 @@ class RuleSet {
 
   // Whether any rule is of the phase.
   [[nodiscard]] bool has(Phase phase) const noexcept {
-    return phase == Phase::before_auth ? has_before_auth_ : true;
+    return (phases_ & phase_bit(phase)) != 0 || phase == Phase::after_auth;
   }
 
   // All rules of the phase that concern the request, those that lost in their group left out.
@@ -118,7 +126,7 @@ class RuleSet {
   };
   struct Compiled {
     std::uint16_t asks = 0;
-    bool before_auth = false;
+    std::uint8_t phases = 0;  // bits
     bool shadow = false;
     std::uint32_t domain = 0;   // its number among all
     std::uint32_t methods = 0;  // bits
@@ -176,7 +184,11 @@ class RuleSet {
   void look_under(const AskedName& name, IndexKey named, std::string_view value,
                   Visit&& visit) const noexcept;
   [[nodiscard]] const AskedName* asked_name(IndexKey named) const noexcept;
-  void drop_losers(Matches& matches) const noexcept;
+  [[nodiscard]] static constexpr std::uint8_t phase_bit(Phase phase) noexcept {
+    return static_cast<std::uint8_t>(1U << static_cast<unsigned>(phase));
+  }
+  void add(const Matched& matched, Matches& matches) const noexcept;
+  [[nodiscard]] bool loses(const Matched& newcomer, Matches& matches) const noexcept;
   [[nodiscard]] bool is_more_specific(const Matched& a, const Matched& b) const noexcept;
 
   RuleList list_;
@@ -185,9 +197,8 @@ class RuleSet {
   boost::unordered_flat_map<IndexKey, RuleNumber> names_;
   boost::unordered_flat_map<std::string_view, std::uint32_t> domains_;  // their numbers
   std::uint32_t default_domain_ = 0;
-  bool has_before_auth_ = false;
+  std::uint8_t phases_ = 0;  // of all rules
   bool has_path_options_ = false;
-  bool has_groups_ = false;
   boost::unordered_flat_map<IndexKey, AskedName> asked_names_;  // of each kind
   std::vector<std::uint32_t> prefix_lengths_;                   // of each name, in rising order
   std::uint64_t header_looks_ = 0;                              // of all headers in there

@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -330,6 +333,90 @@ TEST(RuleSet, LetsOtherRulesApplyTogether) {
 }
 
 // A shadow rule only tells: it must not switch another one off.
+// However many compete, and in whichever order they are found: whoever stays against each of the
+// others stays against all of them.
+TEST(RuleSet, LetsThoseWinThatWinEveryDuel) {
+  const std::vector<std::string> paths{"/**", "/a/**", "/a/*", "/a/{id}", "/a/b"};
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    std::minstd_rand random{seed};
+    const auto one_in = [&](unsigned n) { return random() % n == 0; };
+    std::vector<Rule> all;
+    for (int i = 0; i < 12; ++i) {
+      Match match;
+      if (!one_in(4)) match.paths = {paths[random() % paths.size()]};
+      if (one_in(3)) match.paths.push_back(paths[random() % paths.size()]);
+      if (one_in(3)) match.hosts = {one_in(2) ? "*.example.com" : "api.example.com"};
+      if (one_in(3)) match.methods = {"GET"};
+      all.push_back(rule("r" + std::to_string(i), match));
+      all.back().group = one_in(5) ? "" : one_in(3) ? "h" : "g";
+      if (one_in(4)) all.back().over.kind = Over::Kind::shadow;
+    }
+    const Sent sent{.path = "/a/b"};
+    std::vector<std::string> expected;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      bool stays = true;
+      for (std::size_t j = 0; j < all.size(); ++j) {
+        if (i == j) continue;
+        const RuleSet duel{{.rules = {all[std::min(i, j)], all[std::max(i, j)]}}};
+        const std::vector<std::string> left = matching(duel, sent);
+        stays = stays && std::ranges::find(left, all[i].name) != left.end();
+      }
+      if (stays) expected.push_back(all[i].name);
+    }
+    EXPECT_EQ(matching(RuleSet{{.rules = all}}, sent), expected);
+  }
+}
+
+// A group takes as much room as what applies of it.
+TEST(RuleSet, HasRoomForGroupsOfAnySize) {
+  RuleList list;
+  for (std::size_t i = 0; i < 5 * kMatchesMax; ++i) {
+    list.rules.push_back(rule(std::to_string(i), {}));
+    list.rules.back().group = i % 2 == 0 ? "even" : "odd";
+  }
+  EXPECT_THAT(matching(RuleSet{list}, {}), ElementsAre("0", "1"));
+}
+
+// Those that only tell are left out where there are too many, and shed nothing.
+TEST(RuleSet, LetsNoShadowTakeARealRulesPlace) {
+  RuleList list;
+  for (std::size_t i = 0; i < 2 * kMatchesMax; ++i) {
+    list.rules.push_back(rule("shadow" + std::to_string(i), {}));
+    list.rules.back().over.kind = Over::Kind::shadow;
+  }
+  for (std::size_t i = 0; i < kMatchesMax; ++i) list.rules.push_back(rule(std::to_string(i), {}));
+  const RuleSet set{list};
+  const RequestView request{};
+  const identity::Identity nobody;
+  Matches matches;
+  set.match(
+      {.request = request, .domain = {}, .host = {}, .path = "/", .query = {}, .client = nobody},
+      Phase::after_auth, matches);
+  EXPECT_FALSE(matches.too_many);
+  EXPECT_EQ(matches.count, 2 * kMatchesMax);
+  EXPECT_EQ(matches.shadows, kMatchesMax);
+  EXPECT_EQ(matches.shadows_left_out, kMatchesMax);
+}
+
+TEST(RuleSet, FindsRulesWhoseBlocksNeedNoProof) {
+  const auto blocking = [](const char* name, Per::Kind kind) {
+    Rule made = rule(name, {});
+    made.per = {{.kind = kind, .name = {}}};
+    made.block = Block{.lasts = std::chrono::minutes{1}, .after = 1};
+    return made;
+  };
+  const Rule plain = rule("plain", {});
+  EXPECT_FALSE((RuleSet{{.rules = {plain, blocking("user", Per::Kind::user)}}}).has(Phase::blocks));
+  Rule elsewhere = blocking("elsewhere", Per::Kind::ip);
+  elsewhere.match.paths = {"/x"};
+  const RuleSet set{{.rules = {plain, blocking("user", Per::Kind::user),
+                               blocking("ip", Per::Kind::ip), elsewhere}}};
+  EXPECT_TRUE(set.has(Phase::blocks));
+  EXPECT_THAT(matching(set, {}, Phase::blocks), ElementsAre("ip"));
+  EXPECT_THAT(matching(set, {}), ElementsAre("plain", "user", "ip"));
+}
+
 TEST(RuleSet, LetsNoShadowWinAGroup) {
   Rule shadow = rule("shadow", {.paths = {"/x"}});
   shadow.over.kind = Over::Kind::shadow;

@@ -33,7 +33,8 @@ struct Check {
   bool scale = false;            // may be taken ahead, see Worker in store/local
 };
 
-// A charge that may be refunded, once.
+// A charge that may be refunded, once: as a whole, or part by part, if the receipt's cost is
+// lowered by what was given back.
 struct Charge {
   LimitNumber limit = 0;  // that issued the receipt
   Receipt receipt;

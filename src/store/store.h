@@ -31,7 +31,7 @@ struct Call {
   bool admitted = false;
   bool failed = false;
 
-  // Completed later: called once, by the worker that asked.
+  // Completed later: called once, by the worker that asked, after decide_all() has returned.
   void (*completed)(Call&) noexcept = nullptr;
   void* owner = nullptr;
 
@@ -65,12 +65,13 @@ class Store {
   // A key that will be asked for soon, most likely: the store may begin to fetch what it needs.
   virtual void expect(const Digest& /*key*/) noexcept {}
 
-  // The call will not be waited for any more, and may be destroyed. What it charged, or still
-  // charges, stays.
+  // A call that is not completed will not be waited for any more, and may be destroyed or used for
+  // another question as soon as this returns: from then on the store neither completes it nor
+  // writes to it, also where its answer is on the way. What it charged, or still charges, stays.
   virtual void cancel(Call& call) noexcept = 0;
 
-  // Nobody waits for these.
-  virtual void charge(const Check& check, Now now) noexcept = 0;
+  // Nobody waits for these. A charge cannot be refused; the receipt says how much of it found room.
+  virtual Charge charge(const Check& check, Now now) noexcept = 0;
   virtual void refund(const Check& check, const Charge& charge, Now now) noexcept = 0;
   // What it answers replaces the lease.
   [[nodiscard]] virtual Charge renew(const Check& check, const Charge& lease, Now now) noexcept = 0;

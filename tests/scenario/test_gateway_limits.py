@@ -1,11 +1,11 @@
 """Limits as clients of the gateway meet them, and the time that slow clients are given."""
 
-import select
 import threading
 import time
 import unittest
 from collections import Counter
 
+from admin_support import AdminTest
 from gateway_support import PATIENCE, EarlyUpstream, GatewayTest, get, post, reply, wait_until
 
 
@@ -241,20 +241,32 @@ class UnderWay(GatewayTest):
         for client in clients:
             client.close()
 
-    # The place in the queue of somebody who left is somebody else's.
+
+class Leaving(AdminTest):
+    INTERVAL = 5
+
+    # From the end of the queue: the turn of whoever left is the next one's. With the turns of all
+    # three lost, the fifth would be served after four intervals.
     def test_whoever_leaves_the_queue_is_not_passed_on(self):
         app = self.upstream()
-        front = self.gateway(app, rules=self.QUEUE.replace("2/1s", "1/5s"))
-        clients = {client.sock: client for client in (front.connect() for _ in range(5))}
-        for client in clients.values():
-            client.send(get("/q"))
-        # Whichever came first has passed, the last found no place, the others are held.
-        wait_until(lambda: len(select.select(clients, [], [], 0)[0]) == 2, "three are held")
-        answered = [clients[sock].answer() for sock in select.select(clients, [], [], 0)[0]]
-        self.assertEqual(sorted(answer.status for answer in answered), [200, 429])
-        for client in clients.values():
-            client.close()
-        wait_until(lambda: front.get("/q").status == 200, "there is room again")
+        front = self.admin(app, rules=UnderWay.QUEUE.replace("2/1s", f"1/{self.INTERVAL}s"))
+        held = lambda: self.page(front).sum("sluice_requests_held")
+        begin = time.monotonic()
+        self.assertEqual(front.get("/q").status, 200)
+        clients = []
+        for number in range(3):
+            clients.append(front.connect())
+            clients[-1].send(get("/q"))
+            wait_until(lambda: held() == number + 1, "it is held behind the others")
+        self.assertEqual(front.get("/q").status, 429)
+        while clients:
+            clients.pop().close()
+            wait_until(lambda: held() == len(clients), "its place is free")
+        self.assertLess(time.monotonic() - begin, self.INTERVAL, "too slow to tell anything")
+        self.assertEqual(front.get("/q").status, 200)
+        served = time.monotonic() - begin
+        self.assertGreaterEqual(served, self.INTERVAL * 0.9)
+        self.assertLess(served, self.INTERVAL * 2)
         self.assertEqual(len(app.requests), 2)
 
 

@@ -23,7 +23,9 @@ class StoreBehind : public store::Store {
   }
   void expect(const Digest& key) noexcept override { behind_.expect(key); }
   void cancel(store::Call& call) noexcept override { behind_.cancel(call); }
-  void charge(const store::Check& check, Now now) noexcept override { behind_.charge(check, now); }
+  store::Charge charge(const store::Check& check, Now now) noexcept override {
+    return behind_.charge(check, now);
+  }
   void refund(const store::Check& check, const store::Charge& charge, Now now) noexcept override {
     behind_.refund(check, charge, now);
   }

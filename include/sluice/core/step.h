@@ -36,7 +36,8 @@ using Cost = std::uint32_t;
 inline constexpr Nanos kClockStep = std::chrono::seconds{60};
 
 // Names a charge so that it can be refunded, once. Opaque; a receipt that outlived an edit of its
-// limit is void wherever the edit made its mark meaningless.
+// limit is void wherever the edit made its mark meaningless. Who refunds a part of it lowers the
+// cost by that much: then the receipt names what is left, and can be refunded for it.
 struct Receipt {
   std::int64_t mark = 0;
   Cost cost = 0;              // 0: nothing was charged, nothing to refund

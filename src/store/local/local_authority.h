@@ -36,9 +36,9 @@ class LocalAuthority final : public Store {
   [[nodiscard]] Completion decide_all(Call& call, Now now) noexcept override;
   void expect(const Digest& key) noexcept override { table_.prefetch(key); }
   void cancel(Call& /*call*/) noexcept override {}  // none is ever under way
-  void charge(const Check& check, Now now) noexcept override {
+  Charge charge(const Check& check, Now now) noexcept override {
     ++counts_.charges;
-    (void)table_.force(check, now);
+    return table_.force(check, now).charge;
   }
   void refund(const Check& check, const Charge& charge, Now now) noexcept override {
     ++counts_.refunds;
