@@ -12,7 +12,9 @@
 //
 //     if (worker.is_rate_limited("create-url", {.user = "ann"})) return too_many_requests();
 //
-// The file is that of `sluice serve` (docs/configuration.md); listeners in it are ignored here.
+// The file is that of `sluice serve` (docs/configuration.md). Listeners in it are ignored here, and
+// nothing is watched: load_file() reads it again, and the file of rules that it may name. Trees of
+// envoyproxy/ratelimit are not for embedding, and refused.
 #pragma once
 
 #include <sluice/clock.h>
@@ -34,6 +36,9 @@ namespace sluice {
 
 struct EngineOptions {
   const Clock* clock = nullptr;  // outlives the engine, thread-safe; null: SystemClock
+  // How many EngineWorkers there will be beside each other. Rules with `scale: true` deal units out
+  // to that many. 0: one for each processor.
+  unsigned workers = 0;
 };
 
 // Somebody who passes uncounted (allow), does not pass (deny), or has other limits than all others
@@ -115,8 +120,9 @@ class Admission {
   [[nodiscard]] std::uint16_t status()
       const noexcept;                         // to refuse with: 429, or 400, 401, 403, 503
   [[nodiscard]] bool drops() const noexcept;  // close without an answer
-  [[nodiscard]] std::string_view reason() const noexcept;   // limited, blocked, unmatched, ...
-  [[nodiscard]] std::string_view rule() const noexcept;     // that binds; empty: none does
+  [[nodiscard]] std::string_view reason() const noexcept;  // limited, blocked, unmatched, ...
+  // That binds; empty: none does. The view is good until something else is called.
+  [[nodiscard]] std::string_view rule() const noexcept;
   [[nodiscard]] const Decision& decision() const noexcept;  // of its limit
 
   // A request that is to be held (decision().delay) has waited long enough, and goes on.
@@ -138,14 +144,23 @@ class Admission {
   std::unique_ptr<Held> held_;
 };
 
-// Somebody, by what a rule counts `per`.
+// Somebody who asks, and for what: by what a rule counts `per`, chooses a tier or finds its cost.
+// What the rule does not look at can be left out.
 struct Caller {
+  std::string_view domain;  // of the rule; empty: the default one
   std::string_view user;
   std::string_view api_key;
   std::string_view tenant;
   std::string_view tier;
-  IpAddress address;
+  std::optional<IpAddress> address;  // also counts for whom values are missing (`missing: ip`)
+  std::string_view country;          // two letters
+  std::uint32_t asn = 0;
+  std::string_view method;
+  std::string_view target;              // for path.X and query.X: /v1/users/7?plan=free
+  std::span<const HeaderView> headers;  // for header.X
+  std::span<const HeaderView> claims;   // for claim.X, with their names as they are
   std::span<const DescriptorEntry> descriptor;
+  std::optional<core::Cost> cost;  // in place of the rule's own
 };
 
 // Decides. One thread: each has its own. Outlives its admissions; the engine outlives it.
@@ -164,9 +179,11 @@ class EngineWorker {
   // Many at once, each for itself; `admissions` has as many places.
   void decide(std::span<const RequestView> requests, std::span<Admission> admissions, Now now);
 
-  // Under one rule alone, whatever its `match` says. Nothing where no rule has that name.
-  [[nodiscard]] std::optional<Admission> decide(std::string_view rule, const Caller& caller);
-  // Charges the rule; true where it refuses. A rule that is not there limits nobody.
+  // Under one rule alone, whatever its `match` says. An error where no rule has that name, or where
+  // the caller lacks a value that the rule counts by, and an address to count instead.
+  [[nodiscard]] Parsed<Admission> decide(std::string_view rule, const Caller& caller);
+  // Charges the rule; true where it refuses. A rule that is not there limits nobody. Throws
+  // std::invalid_argument where the caller lacks a value.
   [[nodiscard]] bool is_rate_limited(std::string_view rule, const Caller& caller);
 
  private:

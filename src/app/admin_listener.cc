@@ -16,27 +16,25 @@ AdminListener::~AdminListener() {
 }
 
 Parsed<std::unique_ptr<AdminListener>> AdminListener::open(
-    const std::vector<net::Endpoint>& endpoints, std::shared_ptr<const admin::Guard> guard,
+    std::vector<net::Listener> listeners, std::shared_ptr<const admin::Guard> guard,
     std::unique_ptr<admin::ServerView> view, const Clock& clock) {
   auto loop = net::EventLoop::create(clock);
   if (!loop) return tl::unexpected(std::move(loop.error()));
   std::unique_ptr<AdminListener> made{new AdminListener{*std::move(loop), std::move(view)}};
   made->server_.use(std::move(guard));
-  for (const net::Endpoint& endpoint : endpoints) {
-    Parsed<void> listening = made->listen(endpoint);
+  for (net::Listener& listener : listeners) {
+    Parsed<void> listening = made->listen(std::move(listener));
     if (!listening) return tl::unexpected(std::move(listening.error()));
   }
   return made;
 }
 
-Parsed<void> AdminListener::listen(const net::Endpoint& endpoint) {
-  auto listener = net::listen_on(endpoint);
-  if (!listener) return tl::unexpected(std::move(listener.error()));
-  listeners_.push_back(std::make_unique<net::Listener>(*std::move(listener)));
+Parsed<void> AdminListener::listen(net::Listener listener) {
+  listeners_.push_back(std::make_unique<net::Listener>(std::move(listener)));
   acceptors_.push_back(std::make_unique<net::Acceptor>(
       net::Callback<net::Accepted>::to<&admin::AdminServer::accept>(server_)));
   if (!acceptors_.back()->start(*loop_, listeners_.back()->descriptor())) {
-    return mistake("cannot watch " + endpoint.text());
+    return mistake("cannot watch " + listeners_.back()->endpoint().text());
   }
   return {};
 }

@@ -5,7 +5,6 @@
 #include "frontend/admin/admin_server.h"
 #include "frontend/admin/pages.h"
 #include "net/acceptor.h"
-#include "net/endpoint.h"
 #include "net/event_loop.h"
 #include "net/listen.h"
 #include <sluice/clock.h>
@@ -20,9 +19,9 @@ namespace sluice::app {
 
 class AdminListener {
  public:
-  // Opens the sockets; answers from start() on.
+  // Answers from start() on.
   [[nodiscard]] static Parsed<std::unique_ptr<AdminListener>> open(
-      const std::vector<net::Endpoint>& endpoints, std::shared_ptr<const admin::Guard> guard,
+      std::vector<net::Listener> listeners, std::shared_ptr<const admin::Guard> guard,
       std::unique_ptr<admin::ServerView> view, const Clock& clock);
   AdminListener(const AdminListener&) = delete;
   AdminListener& operator=(const AdminListener&) = delete;
@@ -36,7 +35,7 @@ class AdminListener {
 
  private:
   AdminListener(std::unique_ptr<net::EventLoop> loop, std::unique_ptr<admin::ServerView> view);
-  [[nodiscard]] Parsed<void> listen(const net::Endpoint& endpoint);
+  [[nodiscard]] Parsed<void> listen(net::Listener listener);
 
   std::unique_ptr<net::EventLoop> loop_;
   std::unique_ptr<admin::ServerView> view_;

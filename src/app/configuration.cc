@@ -10,6 +10,8 @@
 #include "identity/jwks.h"
 #include "rules/formats.h"
 #include "rules/parse_rules.h"
+#include "rules/rule_grammar.h"
+#include "rules/source/file_source.h"
 
 #include <fmt/format.h>
 
@@ -38,6 +40,20 @@ class ConfigurationReader {
     if (reader.has("memory")) state.memory = parse_memory(reader.text("memory")).value();
     if (reader.has("file")) state.file = path(reader.text("file"));
     return state;
+  }
+
+  // What was in force is kept beside the counts, unless the file says where.
+  [[nodiscard]] RulesFileConfig rules_file(const Node& map, const StateConfig& state) const {
+    const Reader reader{map, rules_from_section(), checked_};
+    RulesFileConfig rules;
+    rules.file = path(reader.text("file"));
+    if (reader.has("every")) rules.every = parse_duration(reader.text("every")).value();
+    if (reader.has("last_good")) {
+      rules.last_good = path(reader.text("last_good"));
+    } else if (!state.file.empty()) {
+      rules.last_good = state.file + ".rules";
+    }
+    return rules;
   }
 
   [[nodiscard]] EnvoyConfig envoy(const Node& map) const {
@@ -230,6 +246,26 @@ Parsed<std::shared_ptr<const identity::Geo>> load_geo(const ClientsConfig& clien
   return std::make_shared<const identity::Geo>(*std::move(geo));
 }
 
+// Of the file that the configuration names, or as somebody has read it.
+rules::RuleList rules_of_file(const RulesFileConfig& from, const RulesText* given,
+                              Diagnostics& diagnostics) {
+  if (given != nullptr) return rules::parse_rules_text(given->text, given->file, diagnostics);
+  Parsed<rules::Fetched> fetched = rules::FileSource{from.file}.fetch();
+  if (fetched) return rules::parse_rules_text(fetched->text, from.file, diagnostics);
+  diagnostics.error(std::move(fetched.error()));
+  return {};
+}
+
+// Keys that belong to the rules, and would be forgotten here.
+void refuse_rules_beside(const Reader& top, const RulesFileConfig& from, Diagnostics& diagnostics) {
+  for (const config::Key& key : rules::rules_file_section().keys) {
+    const Node* const node = top.find(key.name);
+    if (node == nullptr) continue;
+    diagnostics.error(*node, fmt::format("'{}' is here, but the rules are elsewhere", key.name),
+                      fmt::format("write it in {}", from.file));
+  }
+}
+
 // Nobody may believe that nodes count together before they do.
 void warn_of_modes(const rules::RuleList& list, Diagnostics& diagnostics) {
   for (const rules::Rule& rule : list.rules) {
@@ -260,8 +296,14 @@ void warn_of_exposure(const std::string& secret_file, Diagnostics& diagnostics) 
   if (auto exposed = warn_if_world_readable(secret_file)) diagnostics.warning(*std::move(exposed));
 }
 
+Diagnostic all_of(const Diagnostics& diagnostics) {
+  std::string text = diagnostics.text();
+  while (text.ends_with('\n')) text.pop_back();
+  return {.message = std::move(text), .remedy = {}};
+}
+
 Configuration read_configuration(std::string_view text, std::string_view file,
-                                 Diagnostics& diagnostics) {
+                                 Diagnostics& diagnostics, const RulesText* rules) {
   const std::optional<config::Document> document = config::parse_document(text, file, diagnostics);
   if (!document) return {};
   const Checked checked =
@@ -278,7 +320,15 @@ Configuration read_configuration(std::string_view text, std::string_view file,
     configuration.exceptions.deny = reader.list(both, "deny");
   }
   configuration.exceptions.overrides = reader.overrides(top);
-  configuration.rules = rules::read_rules(document->root, checked, diagnostics);
+  const Node* const from = top.find("rules_from");
+  if (from != nullptr && Reader{*from, rules_from_section(), checked}.has("file")) {
+    configuration.rules_file = reader.rules_file(*from, configuration.state);
+    refuse_rules_beside(top, *configuration.rules_file, diagnostics);
+    configuration.rules = rules_of_file(*configuration.rules_file, rules, diagnostics);
+  } else {
+    if (from != nullptr) configuration.envoy = reader.envoy(*from);
+    configuration.rules = rules::read_rules(document->root, checked, diagnostics);
+  }
   configuration.serve =
       read_serve(document->root, checked,
                  {.folder = std::filesystem::path{file}.parent_path().string(),
@@ -286,7 +336,6 @@ Configuration read_configuration(std::string_view text, std::string_view file,
                   .ignore_case = configuration.rules.ignore_case,
                   .ignore_parameters = configuration.rules.ignore_parameters},
                  diagnostics);
-  if (const Node* from = top.find("rules_from")) configuration.envoy = reader.envoy(*from);
   warn_of_modes(configuration.rules, diagnostics);
   return configuration;
 }

@@ -1,7 +1,8 @@
 // The configuration file, read and checked: everything that is wrong with it is reported at once.
 //
 // Plain data. Files that it names (API keys, keys of tokens, GeoIP) are opened by load_clients(),
-// folders of rules by load_envoy(), so that a configuration can be looked at where those are not.
+// folders of rules by load_envoy(), so that a configuration can be looked at where those are not. A
+// file of rules is read with it.
 #pragma once
 
 #include "app/serve_configuration.h"
@@ -17,7 +18,10 @@
 #include "identity/jwt.h"
 #include "rules/envoy_rules.h"
 #include "rules/rule.h"
+#include <sluice/diagnostic.h>
+#include <sluice/time.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -62,6 +66,15 @@ struct ExceptionsConfig {
   std::vector<engine::Override> overrides;
 };
 
+// Rules in a file of their own, which a server watches.
+struct RulesFileConfig {
+  std::string file;
+  Nanos every{std::chrono::seconds{60}};  // it is read so often, whatever the watch says
+  std::string last_good;                  // where rules in force are kept; empty: nowhere
+
+  friend bool operator==(const RulesFileConfig&, const RulesFileConfig&) = default;
+};
+
 // Trees of envoyproxy/ratelimit.
 struct EnvoyConfig {
   std::string folder;
@@ -71,6 +84,7 @@ struct EnvoyConfig {
 
 struct Configuration {
   rules::RuleList rules;
+  std::optional<RulesFileConfig> rules_file;  // where those are from; nothing: the file itself
   std::optional<EnvoyConfig> envoy;
   ExceptionsConfig exceptions;
   ClientsConfig clients;
@@ -78,9 +92,20 @@ struct Configuration {
   ServeConfig serve;
 };
 
-// What stands in the file. Paths in it are relative to the folder that it is in.
+// What a file of rules holds.
+struct RulesText {
+  std::string text;
+  std::string file;  // for messages
+};
+
+// What stands in the file. Paths in it are relative to the folder that it is in. If it names a file
+// of rules, that is read, too, unless somebody has read it already.
 [[nodiscard]] Configuration read_configuration(std::string_view text, std::string_view file,
-                                               config::Diagnostics& diagnostics);
+                                               config::Diagnostics& diagnostics,
+                                               const RulesText* rules = nullptr);
+
+// All that was reported, as one.
+[[nodiscard]] Diagnostic all_of(const config::Diagnostics& diagnostics);
 
 // Opens what the configuration names. Null if there is anything wrong with that; all of it is
 // reported.

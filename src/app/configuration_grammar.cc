@@ -3,6 +3,7 @@
 #include "app/api_key_grammar.h"
 #include "app/configuration.h"
 #include "app/serve_configuration.h"
+#include "app/serve_grammar.h"
 #include "base/text.h"
 #include "config/reference.h"
 #include "config/schema.h"
@@ -280,33 +281,59 @@ const Section& clients_section() {
 const Section& rules_from_section() {
   static const Section kSection{
       .name = "rules_from",
-      .meaning = "Rules in the form of envoyproxy/ratelimit: trees of descriptors.",
-      .keys = {
-          {.name = "envoy",
-           .shape = text(),
-           .meaning = "The folder of its files. All below it are read, except names that begin "
-                      "with a dot.",
-           .required = true,
-           .examples = {"config"}},
-          {.name = "evaluate",
-           .shape = word({"independent"}),
-           .meaning = "As that service does: each descriptor of a request is counted on its "
-                      "own, denied ones too.",
-           .fallback = "independent"},
-          {.name = "merge_domains",
-           .shape = flag(),
-           .meaning = "A domain may be in several files; `MERGE_DOMAIN_CONFIG` there.",
-           .fallback = "false"},
-          {.name = "shadow_mode",
-           .shape = flag(),
-           .meaning = "No request is refused; the statuses of its descriptors tell. "
-                      "`SHADOW_MODE` there.",
-           .fallback = "false"},
-          {.name = "quota_mode",
-           .shape = flag(),
-           .meaning = "A request is refused only when all of its descriptors are over their "
-                      "limits. `QUOTA_MODE` there.",
-           .fallback = "false"}}};
+      .meaning =
+          "Rules that are elsewhere: in a file of their own, or in the form of "
+          "envoyproxy/ratelimit, trees of descriptors.",
+      .keys =
+          {{.name = "file",
+            .shape = text(),
+            .meaning = "A file with `rules` and what belongs to them, as `unmatched`, which is not "
+                       "written here then. A server watches it; see "
+                       "[run.md](run.md#rules-in-a-file-of-their-own).",
+            .examples = {"rules.yaml"}},
+           {.name = "every",
+            .shape = text(kTimeFormat),
+            .meaning =
+                "How often a server reads the file whatever the watch says, for file systems "
+                "that do not tell of changes.",
+            .fallback = "60s"},
+           {.name = "last_good",
+            .shape = text(),
+            .meaning = "Where a server keeps the rules in force, for a start at which the file is "
+                       "wrong or missing. By default beside `state.file`, with `.rules` behind its "
+                       "name; without that nowhere.",
+            .examples = {"/var/lib/sluice/rules"}},
+           {.name = "envoy",
+            .shape = text(),
+            .meaning = "The folder of files of envoyproxy/ratelimit. All below it are read, except "
+                       "names that begin with a dot.",
+            .examples = {"config"}},
+           {.name = "evaluate",
+            .shape = word({"independent"}),
+            .meaning = "As that service does: each descriptor of a request is counted on its "
+                       "own, denied ones too.",
+            .fallback = "independent"},
+           {.name = "merge_domains",
+            .shape = flag(),
+            .meaning = "A domain may be in several files; `MERGE_DOMAIN_CONFIG` there.",
+            .fallback = "false"},
+           {.name = "shadow_mode",
+            .shape = flag(),
+            .meaning = "No request is refused; the statuses of its descriptors tell. "
+                       "`SHADOW_MODE` there.",
+            .fallback = "false"},
+           {.name = "quota_mode",
+            .shape = flag(),
+            .meaning = "A request is refused only when all of its descriptors are over their "
+                       "limits. `QUOTA_MODE` there.",
+            .fallback = "false"}},
+      .exactly_one = {{"file", "envoy"}},
+      .needs = {{"every", "file"},
+                {"last_good", "file"},
+                {"evaluate", "envoy"},
+                {"merge_domains", "envoy"},
+                {"shadow_mode", "envoy"},
+                {"quota_mode", "envoy"}}};
   return kSection;
 }
 
@@ -335,7 +362,7 @@ const Section& configuration_section() {
     }
     section.keys.push_back({.name = "rules_from",
                             .shape = map_of(rules_from_section),
-                            .meaning = "Rules that are kept in another form."});
+                            .meaning = "Rules that are elsewhere."});
     return section;
   }();
   return kSection;

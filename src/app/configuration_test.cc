@@ -307,9 +307,49 @@ TEST(Configuration, SetsTheModesOfEnvoysRules) {
 
 TEST(Configuration, NeedsRulesOfOneKindOrTheOther) {
   EXPECT_THAT(mistakes("state: {}\n"), HasSubstr("'rules' or 'rules_from'"));
-  EXPECT_THAT(mistakes("rules_from: {}\n"), HasSubstr("'envoy' is missing in rules_from"));
+  EXPECT_THAT(mistakes("rules_from: {}\n"), HasSubstr("says nothing of 'file' or 'envoy'"));
+  EXPECT_THAT(mistakes("rules_from: {envoy: c, every: 5s}\n"), HasSubstr("every"));
+  EXPECT_THAT(mistakes("rules_from: {file: c, every: 0s}\n"), HasSubstr("no time at all"));
   EXPECT_THAT(mistakes("rules_from: {envoy: c, evaluate: together}\n"), HasSubstr("independent"));
   EXPECT_EQ(read(std::string{kRules} + "rules_from: {envoy: c}\n").rules.rules.size(), 1U);
+}
+
+TEST(Configuration, ReadsRulesFromAFileOfTheirOwn) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("rules.yaml");
+  std::ofstream{path} << kRules << "unmatched: reject\n";
+  const Configuration configuration =
+      read("state: {file: counts}\nrules_from: {file: " + path + ", every: 5s}\n");
+  EXPECT_EQ(configuration.rules.rules.size(), 1U);
+  EXPECT_EQ(configuration.rules.unmatched, rules::Unmatched::reject);
+  EXPECT_EQ(configuration.rules_file->file, path);
+  EXPECT_EQ(configuration.rules_file->every, 5s);
+  EXPECT_EQ(configuration.rules_file->last_good, "dir/counts.rules");
+  EXPECT_EQ(read("rules_from: {file: " + path + "}\n").rules_file->last_good, "");
+  EXPECT_EQ(read("rules_from: {file: " + path + ", last_good: kept}\n").rules_file->last_good,
+            "dir/kept");
+}
+
+TEST(Configuration, SaysWhatIsWrongWithAFileOfRules) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("rules.yaml");
+  const std::string from = "rules_from: {file: " + path + "}\n";
+  EXPECT_THAT(mistakes(from), HasSubstr(path));
+  std::ofstream{path} << "rules: [{name: a, limt: 1/1s}]\n";
+  EXPECT_THAT(mistakes(from), HasSubstr("rules.yaml:1:19: unknown key 'limt'"));
+  std::ofstream{path} << kRules;
+  EXPECT_THAT(mistakes(from + kRules), HasSubstr("'rules' is here, but the rules are elsewhere"));
+  EXPECT_EQ(mistakes(from), "");
+}
+
+// A server has read it already, or has another one that is good.
+TEST(Configuration, TakesRulesThatSomebodyHasRead) {
+  config::Diagnostics diagnostics;
+  const RulesText given{.text = kRules, .file = "given.yaml"};
+  const Configuration configuration =
+      read_configuration("rules_from: {file: /no/such/file}\n", "sluice.yaml", diagnostics, &given);
+  EXPECT_EQ(diagnostics.text(), "");
+  EXPECT_EQ(configuration.rules.rules.size(), 1U);
 }
 
 // Mistakes in the files are at their places in those files, all of them at once.

@@ -3,12 +3,17 @@
 #include "base/read_file.h"
 #include "base/text.h"
 #include "config/document.h"
+#include "engine/key.h"
 #include <sluice/engine.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
 #include <utility>
 
 namespace sluice {
@@ -19,10 +24,64 @@ const Clock& system_clock() noexcept {
   return kClock;
 }
 
-Diagnostic all_of(const config::Diagnostics& diagnostics) {
-  std::string text = diagnostics.text();
-  while (text.ends_with('\n')) text.pop_back();
-  return {.message = std::move(text), .remedy = {}};
+app::Configuration read(std::string_view text, std::string_view name,
+                        config::Diagnostics& diagnostics) {
+  app::Configuration configuration = app::read_configuration(text, name, diagnostics);
+  if (configuration.envoy) {
+    diagnostics.error(
+        {.message = "rules_from: {envoy: ...} is not for an embedded engine: nothing asks it there",
+         .remedy = "write rules, or let `sluice serve` read it"});
+  }
+  return configuration;
+}
+
+// Claims as a caller gives them.
+class GivenClaims final : public identity::Attributes {
+ public:
+  explicit GivenClaims(std::span<const HeaderView> claims) noexcept : claims_(claims) {}
+  [[nodiscard]] std::string_view find(std::string_view name) const noexcept override {
+    const auto found = std::ranges::find(claims_, name, &HeaderView::name);
+    return found == claims_.end() ? std::string_view{} : found->value;
+  }
+
+ private:
+  std::span<const HeaderView> claims_;
+};
+
+// As people write it: header.x-plan.
+std::string written(const rules::Per& per) {
+  constexpr std::array kWords{"",        "user",  "api_key", "tenant",    "ip",
+                              "country", "asn",   "method",  "route",     "path",
+                              "header",  "query", "claim",   "descriptor"};
+  const std::string word = kWords[static_cast<std::size_t>(per.kind)];
+  return per.name.empty() ? word : word + "." + per.name;
+}
+
+// Everybody without the value, and without an address, would be counted together.
+std::optional<Diagnostic> missing_value(const rules::RuleSet& rules, rules::RuleNumber number,
+                                        const RequestView& request,
+                                        const identity::Identity& client) {
+  const rules::Rule& rule = rules.rules()[number];
+  if (rule.missing != rules::Missing::ip) return std::nullopt;
+  const std::size_t mark = std::min(request.target.find('?'), request.target.size());
+  const rules::Asked asked{
+      .request = request,
+      .domain = rule.domain,
+      .host = {},
+      .path = request.target.substr(0, mark),
+      .query = request.target.substr(std::min(mark + 1, request.target.size())),
+      .client = client};
+  for (const rules::Per& per : rule.per) {
+    engine::ValueScratch scratch;
+    const bool is_address = per.kind == rules::Per::Kind::ip;
+    const rules::PathTemplate* const path = rules.path({.rule = number});
+    if (!is_address && !engine::value_of(per, asked, path, scratch).empty()) continue;
+    return Diagnostic{
+        .message = fmt::format("rule '{}' counts per {}, which the caller does not have", rule.name,
+                               written(per)),
+        .remedy = is_address ? "give an address" : "give it, or an address to count instead"};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -31,6 +90,7 @@ Diagnostic all_of(const config::Diagnostics& diagnostics) {
 
 struct Engine::Inside {
   std::unique_ptr<app::EngineRoom> room;
+  unsigned workers = 1;
 };
 
 Engine::Engine(std::unique_ptr<Inside> inside) noexcept : inside_(std::move(inside)) {}
@@ -39,15 +99,17 @@ Engine::~Engine() = default;
 Parsed<std::unique_ptr<Engine>> Engine::from_text(std::string_view text, std::string_view name,
                                                   const EngineOptions& options) {
   config::Diagnostics diagnostics;
-  const app::Configuration configuration = app::read_configuration(text, name, diagnostics);
+  const app::Configuration configuration = read(text, name, diagnostics);
   std::unique_ptr<app::EngineRoom> room;
   if (diagnostics.ok()) {
     const Clock& clock = options.clock != nullptr ? *options.clock : system_clock();
     room = app::EngineRoom::open(configuration, clock, diagnostics);
   }
-  if (room == nullptr) return tl::unexpected(all_of(diagnostics));
+  if (room == nullptr) return tl::unexpected(app::all_of(diagnostics));
+  const unsigned workers =
+      options.workers > 0 ? options.workers : std::max(1U, std::thread::hardware_concurrency());
   return std::unique_ptr<Engine>{
-      new Engine{std::make_unique<Inside>(Inside{.room = std::move(room)})}};
+      new Engine{std::make_unique<Inside>(Inside{.room = std::move(room), .workers = workers})}};
 }
 
 Parsed<std::unique_ptr<Engine>> Engine::from_file(const std::string& file,
@@ -59,9 +121,9 @@ Parsed<std::unique_ptr<Engine>> Engine::from_file(const std::string& file,
 
 Parsed<void> Engine::load_text(std::string_view text, std::string_view name) {
   config::Diagnostics diagnostics;
-  const app::Configuration configuration = app::read_configuration(text, name, diagnostics);
+  const app::Configuration configuration = read(text, name, diagnostics);
   if (!diagnostics.ok() || !inside_->room->replace(configuration, diagnostics)) {
-    return tl::unexpected(all_of(diagnostics));
+    return tl::unexpected(app::all_of(diagnostics));
   }
   return {};
 }
@@ -149,6 +211,15 @@ struct EngineWorker::Inside {
 struct Admission::Held {
   engine::Op op;
   EngineWorker::Inside* of = nullptr;
+  // Of an op that is over, whose rules may go: its room is used again and again.
+  std::string rule;
+  bool is_over = false;
+
+  void end() {
+    if (is_over) return;
+    rule = op.rule != nullptr ? std::string_view{op.rule->name} : std::string_view{};
+    is_over = true;
+  }
 };
 
 std::unique_ptr<Admission::Held> EngineWorker::Inside::take() {
@@ -160,12 +231,13 @@ std::unique_ptr<Admission::Held> EngineWorker::Inside::take() {
   }
   std::unique_ptr<Admission::Held> held = std::move(idle.back());
   idle.pop_back();
+  held->is_over = false;
   return held;
 }
 
 EngineWorker::EngineWorker(Engine& engine)
     : inside_(new Inside{.room = *engine.inside_->room,
-                         .worker = app::RoomWorker{*engine.inside_->room, 1},
+                         .worker = app::RoomWorker{*engine.inside_->room, engine.inside_->workers},
                          .idle = {}}) {}
 EngineWorker::~EngineWorker() = default;
 
@@ -197,38 +269,52 @@ void EngineWorker::decide(std::span<const RequestView> requests, std::span<Admis
   }
 }
 
-std::optional<Admission> EngineWorker::decide(std::string_view rule, const Caller& caller) {
-  std::unique_ptr<Admission::Held> held = inside_->take();
+Parsed<Admission> EngineWorker::decide(std::string_view rule, const Caller& caller) {
+  inside_->worker.refresh();
   const rules::RuleSet& rules = inside_->worker.content().snapshot->rules();
-  const std::optional<rules::RuleNumber> number = rules.find(rule);
+  const std::string_view domain = caller.domain.empty() ? rules::kDefaultDomain : caller.domain;
+  const std::optional<rules::RuleNumber> number = rules.find(rule, domain);
   if (!number) {
-    inside_->idle.push_back(std::move(held));
-    return std::nullopt;
+    return mistake(fmt::format("there is no rule '{}' in the domain '{}'", rule, domain),
+                   "ask for one that the file has");
   }
-  const RequestView request{.method = {},
+  const RequestView request{.method = caller.method,
                             .host = {},
-                            .target = {},
-                            .headers = {},
-                            .peer = caller.address,
+                            .target = caller.target,
+                            .headers = caller.headers,
+                            .peer = caller.address.value_or(IpAddress{}),
                             .tls_subject = {},
-                            .domain = {},
+                            .domain = caller.domain,
                             .descriptor = caller.descriptor};
-  const identity::Identity client{.address = caller.address,
+  const GivenClaims claims{caller.claims};
+  const identity::Identity client{.address = caller.address.value_or(IpAddress{}),
                                   .user = caller.user,
                                   .api_key = caller.api_key,
                                   .tenant = caller.tenant,
                                   .tier = caller.tier,
-                                  .proof = identity::Proof::good};
-  (void)inside_->worker.worker().decide_by(*number, held->op, request, client,
-                                           inside_->room.clock().now());
+                                  .country = caller.country,
+                                  .asn = caller.asn,
+                                  .proof = identity::Proof::good,
+                                  .claims = &claims};
+  if (!caller.address) {
+    if (auto missing = missing_value(rules, *number, request, client)) {
+      return tl::unexpected(*std::move(missing));
+    }
+  }
   Admission admission;
-  admission.held_ = std::move(held);
+  admission.held_ = inside_->take();
+  (void)inside_->worker.worker().decide_by(*number, admission.held_->op, request, client,
+                                           inside_->room.clock().now(), caller.cost);
   return admission;
 }
 
 bool EngineWorker::is_rate_limited(std::string_view rule, const Caller& caller) {
-  const std::optional<Admission> admission = decide(rule, caller);
-  return admission && !admission->allowed();
+  inside_->worker.refresh();
+  const std::string_view domain = caller.domain.empty() ? rules::kDefaultDomain : caller.domain;
+  if (!inside_->worker.content().snapshot->rules().find(rule, domain)) return false;
+  const Parsed<Admission> admission = decide(rule, caller);
+  if (!admission) throw std::invalid_argument{admission.error().text()};
+  return !admission->allowed();
 }
 
 // ---- admissions -------------------------------------------------------------------------------
@@ -265,6 +351,7 @@ std::string_view Admission::reason() const noexcept {
   return held_ == nullptr ? std::string_view{} : to_string(held_->op.reason);
 }
 std::string_view Admission::rule() const noexcept {
+  if (held_ != nullptr && held_->is_over) return held_->rule;
   const bool bound = held_ != nullptr && held_->op.rule != nullptr;
   return bound ? std::string_view{held_->op.rule->name} : std::string_view{};
 }
@@ -278,6 +365,7 @@ void Admission::released() {
 
 void Admission::abandon() {
   if (held_ == nullptr) return;
+  held_->end();
   held_->of->worker.worker().abandon(held_->op, held_->of->room.clock().now());
 }
 
@@ -295,6 +383,7 @@ void Admission::report(const Response& response) {
   if (held_ == nullptr) return;
   const engine::ResponseView view{
       .status = response.status, .grpc_status = response.grpc_status, .headers = response.headers};
+  held_->end();
   held_->of->worker.worker().settle(held_->op, &view, held_->of->room.clock().now());
 }
 

@@ -1,9 +1,14 @@
+#include "support/temp_folder.h"
 #include <sluice/engine.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <memory>
+#include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -81,7 +86,125 @@ TEST_F(EmbeddedEngine, AnswersForOneRuleByItsName) {
   EXPECT_TRUE(worker.is_rate_limited("login", {.user = "ann"}));
   EXPECT_FALSE(worker.is_rate_limited("login", {.user = "bob"}));
   EXPECT_FALSE(worker.is_rate_limited("logout", {.user = "ann"})) << "no such rule";
-  EXPECT_FALSE(worker.decide("logout", {.user = "ann"}));
+  const auto none = worker.decide("logout", {.user = "ann"});
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().text(), HasSubstr("no rule 'logout' in the domain 'default'"));
+}
+
+// Every kind of value that a rule may count by, one caller with it and one with another.
+TEST_F(EmbeddedEngine, ByNameEveryValueCountsForItself) {
+  const std::vector<HeaderView> red{{"X-Team", "red"}};
+  const std::vector<HeaderView> blue{{"x-team", "blue"}};
+  const std::vector<HeaderView> org_1{{"org", "1"}};
+  const std::vector<HeaderView> org_2{{"org", "2"}};
+  const std::vector<DescriptorEntry> shop_1{{"shop", "1"}};
+  const std::vector<DescriptorEntry> shop_2{{"shop", "2"}};
+  const auto address = [](const char* text) { return IpAddress::parse(text); };
+  const std::vector<std::tuple<std::string, Caller, Caller>> kinds{
+      {"user", {.user = "a"}, {.user = "b"}},
+      {"api_key", {.api_key = "a"}, {.api_key = "b"}},
+      {"tenant", {.tenant = "a"}, {.tenant = "b"}},
+      {"ip", {.address = address("192.0.2.1")}, {.address = address("192.0.2.2")}},
+      {"country", {.country = "DE"}, {.country = "FR"}},
+      {"asn", {.asn = 1}, {.asn = 2}},
+      {"method", {.method = "GET"}, {.method = "PUT"}},
+      {"path.id", {.target = "/things/1?plan=a"}, {.target = "/things/2?plan=a"}},
+      {"query.plan", {.target = "/things/1?plan=a"}, {.target = "/things/1?plan=b"}},
+      {"header.x-team", {.headers = red}, {.headers = blue}},
+      {"claim.org", {.claims = org_1}, {.claims = org_2}},
+      {"descriptor.shop", {.descriptor = shop_1}, {.descriptor = shop_2}}};
+  for (const auto& [per, one, other] : kinds) {
+    const auto engine = made("rules: [{name: it, match: {path: '/things/{id}'}, per: ['" + per +
+                             "'], limit: 1/1h}]\n");
+    EngineWorker worker{*engine};
+    EXPECT_FALSE(worker.is_rate_limited("it", one)) << per;
+    EXPECT_TRUE(worker.is_rate_limited("it", one)) << per;
+    EXPECT_FALSE(worker.is_rate_limited("it", other)) << per;
+    // Nobody is counted as somebody else because a value is missing.
+    const auto lacking = worker.decide("it", {});
+    ASSERT_FALSE(lacking) << per;
+    EXPECT_THAT(lacking.error().text(), HasSubstr("counts per " + per));
+    EXPECT_THROW((void)worker.is_rate_limited("it", {}), std::invalid_argument) << per;
+  }
+}
+
+TEST_F(EmbeddedEngine, ByNameAnAddressStandsForWhatIsMissing) {
+  const auto engine = made(kLogin);
+  EngineWorker worker{*engine};
+  const Caller somebody{.address = IpAddress::parse("192.0.2.1")};
+  EXPECT_FALSE(worker.is_rate_limited("login", somebody));
+  EXPECT_FALSE(worker.is_rate_limited("login", somebody));
+  EXPECT_TRUE(worker.is_rate_limited("login", somebody));
+  EXPECT_FALSE(worker.is_rate_limited("login", {.address = IpAddress::parse("192.0.2.2")}));
+}
+
+TEST_F(EmbeddedEngine, ByNameADomainAndACostCanBeGiven) {
+  const auto engine = made(
+      "rules:\n"
+      "  - {name: it, limit: 1/1h}\n"
+      "  - {name: it, domain: other, limit: 10/1h, cost: 2}\n");
+  EngineWorker worker{*engine};
+  EXPECT_FALSE(worker.is_rate_limited("it", {}));
+  EXPECT_TRUE(worker.is_rate_limited("it", {}));
+  EXPECT_EQ(worker.decide("it", {.domain = "other"})->decision().remaining, 8U);
+  EXPECT_EQ(worker.decide("it", {.domain = "other", .cost = 7})->decision().remaining, 1U);
+  EXPECT_TRUE(worker.is_rate_limited("it", {.domain = "other"}));
+  EXPECT_FALSE(worker.decide("it", {.domain = "third"}));
+}
+
+// The rules that it was decided by are gone, and AddressSanitizer would know.
+TEST_F(EmbeddedEngine, TheRuleOfAnAdmissionOutlivesItsRules) {
+  const auto engine = made("rules: [{name: a-rule-with-a-long-name-of-its-own, limit: 1/1h}]\n");
+  EngineWorker worker{*engine};
+  Admission reported = worker.decide(get("/"));
+  reported.report({.status = 200});
+  Admission abandoned = worker.decide(get("/"));
+  abandoned.abandon();
+  const Admission open = worker.decide(get("/"));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(engine->load_text("rules: [{name: another, limit: 1/1h}]\n"));
+    (void)worker.decide(get("/"));
+  }
+  EXPECT_EQ(reported.rule(), "a-rule-with-a-long-name-of-its-own");
+  EXPECT_EQ(abandoned.rule(), "a-rule-with-a-long-name-of-its-own");
+  EXPECT_EQ(open.rule(), "a-rule-with-a-long-name-of-its-own");
+  EXPECT_EQ(worker.decide(get("/")).rule(), "another");
+}
+
+TEST_F(EmbeddedEngine, ReadsRulesFromAFileOfTheirOwn) {
+  const testing::TempFolder folder;
+  std::ofstream{folder.file("sluice.yaml")} << "rules_from: {file: rules.yaml}\n";
+  std::ofstream{folder.file("rules.yaml")} << "rules: [{name: it, limit: 1/1h}]\n";
+  const auto engine = Engine::from_file(folder.file("sluice.yaml"), {.clock = &clock_});
+  ASSERT_TRUE(engine) << engine.error().text();
+  EngineWorker worker{**engine};
+  EXPECT_EQ(worker.decide(get("/")).rule(), "it");
+  std::ofstream{folder.file("rules.yaml")} << "rules: [{name: new, limit: 1/1h}]\n";
+  ASSERT_TRUE((*engine)->load_file(folder.file("sluice.yaml")));
+  EXPECT_EQ(worker.decide(get("/")).rule(), "new");
+}
+
+TEST_F(EmbeddedEngine, SaysThatTreesAreNotForIt) {
+  const auto engine = Engine::from_text("rules_from: {envoy: /no/such/folder}\n");
+  ASSERT_FALSE(engine);
+  EXPECT_THAT(engine.error().text(), HasSubstr("not for an embedded engine"));
+}
+
+// With `scale` each worker takes units ahead, and all of them together leave the others some.
+TEST_F(EmbeddedEngine, ManyWorkersDoNotTakeAllAheadForOne) {
+  const auto refused_early = [&](unsigned workers) {
+    const auto engine = Engine::from_text(
+        "rules: [{name: all, limit: {rate: 1000000/1s, burst: 1000}, scale: true}]\n", "test",
+        {.clock = &clock_, .workers = workers});
+    std::vector<std::unique_ptr<EngineWorker>> all;
+    for (int i = 0; i < 8; ++i) all.push_back(std::make_unique<EngineWorker>(**engine));
+    for (const auto& worker : all) (void)worker->decide(get("/"));
+    // The others have what they took ahead; this one asks until nothing is left for it.
+    int admitted = 8;
+    while (all[0]->decide(get("/")).allowed()) ++admitted;
+    return 1000 - admitted;
+  };
+  EXPECT_LT(refused_early(8), refused_early(1));
 }
 
 TEST_F(EmbeddedEngine, DecidesManyAtOnce) {

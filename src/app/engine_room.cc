@@ -65,14 +65,30 @@ bool EngineRoom::replace(const Configuration& configuration, config::Diagnostics
   if (configuration.envoy) content.envoy = envoy_snapshot(*configuration.envoy, diagnostics);
   const bool has_trees = content.envoy != nullptr || !configuration.envoy;
   if (content.identifier == nullptr || !has_trees) return false;
-  auto rules = std::make_shared<const rules::RuleSet>(configuration.rules);
 
   const std::lock_guard editing{editing_};
   ExceptionsConfig before = std::exchange(of_file_, configuration.exceptions);
+  if (publish_rules(std::move(content), configuration.rules, diagnostics)) return true;
+  of_file_ = std::move(before);
+  return false;
+}
+
+bool EngineRoom::replace_rules(const Configuration& configuration,
+                               config::Diagnostics& diagnostics) {
+  const std::lock_guard editing{editing_};
+  Content content = this->content();
+  content.logged =
+      std::make_shared<const frontend::AccessFormat::Options>(logged_fields(configuration));
+  return publish_rules(std::move(content), configuration.rules, diagnostics);
+}
+
+// With these rules, while nobody else edits.
+bool EngineRoom::publish_rules(Content content, const rules::RuleList& rules,
+                               config::Diagnostics& diagnostics) {
   ExceptionsConfig all = merged(added_);
-  Parsed<void> used = use_with_overrides(content, std::move(rules), std::move(all.overrides));
+  Parsed<void> used = use_with_overrides(content, std::make_shared<const rules::RuleSet>(rules),
+                                         std::move(all.overrides));
   if (!used) {
-    of_file_ = std::move(before);
     diagnostics.error(std::move(used.error()));
     return false;
   }

@@ -61,6 +61,8 @@ class EngineRoom {
   // Rules, clients and exceptions of the file. False, with everything that is wrong reported: all
   // stays as it was. What was added at run time stays in any case.
   bool replace(const Configuration& configuration, config::Diagnostics& diagnostics);
+  // Rules alone; files that clients are known by are not looked at.
+  bool replace_rules(const Configuration& configuration, config::Diagnostics& diagnostics);
 
   [[nodiscard]] std::uint64_t version() const noexcept {
     return version_.load(std::memory_order_acquire);
@@ -96,6 +98,8 @@ class EngineRoom {
   [[nodiscard]] std::shared_ptr<const engine::EnvoySnapshot> envoy_snapshot(
       const EnvoyConfig& envoy, config::Diagnostics& diagnostics);
   [[nodiscard]] ExceptionsConfig merged(const ExceptionsConfig& added) const;
+  [[nodiscard]] bool publish_rules(Content content, const rules::RuleList& rules,
+                                   config::Diagnostics& diagnostics);
   [[nodiscard]] Parsed<void> use_with_overrides(Content& content,
                                                 std::shared_ptr<const rules::RuleSet> rules,
                                                 std::vector<engine::Override> overrides);

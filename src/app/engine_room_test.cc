@@ -74,6 +74,24 @@ TEST_F(RoomTest, ReplacesRulesAndKeepsCounts) {
   EXPECT_EQ(passed(worker, 10), 4);
 }
 
+// A file that clients are known by may be half written while rules change.
+TEST_F(RoomTest, ReplacesRulesAloneAndKeepsTheRest) {
+  const std::string keys = folder_.file("keys.yaml");
+  std::ofstream{keys} << "keys: []\n";
+  const auto room = open(std::string{kRules} + "lists: {allow: [ip=10.0.0.0/8]}\nclients: " +
+                         "{api_keys: {file: " + keys + "}}\n");
+  ASSERT_TRUE(room->deny({.subject = subject("ip=192.0.2.9")}));
+  std::filesystem::remove(keys);
+  RoomWorker worker{*room, 1};
+  EXPECT_EQ(passed(worker, 3), 3);
+  config::Diagnostics diagnostics;
+  const Configuration other = read("rules: [{name: all, per: [ip], limit: 7/1h}]\n");
+  ASSERT_TRUE(room->replace_rules(other, diagnostics)) << diagnostics.text();
+  EXPECT_EQ(passed(worker, 10), 4);
+  EXPECT_EQ(passed(worker, 20, "10.1.2.3"), 20);
+  EXPECT_EQ(passed(worker, 20, "192.0.2.9"), 0);
+}
+
 TEST_F(RoomTest, KeepsWhatItHasWhenTheNewOneIsWrong) {
   const auto room = open(kRules);
   RoomWorker worker{*room, 1};

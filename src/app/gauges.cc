@@ -30,6 +30,23 @@ Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
   }
 }
 
+// Without a file of rules there is nothing to show.
+void Gauges::show(const rules::SyncStatus& rules) {
+  if (!has_rules_) {
+    constexpr std::array kResults{"accepted", "rejected", "failed", "unchanged"};
+    for (std::size_t i = 0; i < rule_reads_.size(); ++i) {
+      rule_reads_[i].counter = registry_.counter(frontend::kRuleReads, {kResults[i]});
+    }
+    rules_in_sync_ = registry_.gauge(frontend::kRulesInSync);
+    has_rules_ = true;
+  }
+  rule_reads_[0].follow(shard_, rules.accepted);
+  rule_reads_[1].follow(shard_, rules.rejected);
+  rule_reads_[2].follow(shard_, rules.failed);
+  rule_reads_[3].follow(shard_, rules.unchanged);
+  rules_in_sync_.set(shard_, rules.error ? 0 : 1);
+}
+
 void Gauges::Followed::follow(metrics::Shard shard, std::uint64_t value) noexcept {
   if (value <= shown) return;
   counter.add(shard, value - shown);

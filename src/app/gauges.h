@@ -3,6 +3,7 @@
 
 #include "app/worker_report.h"
 #include "metrics/registry.h"
+#include "rules/sync/sync_status.h"
 #include "store/local/local_store.h"
 
 #include <array>
@@ -18,6 +19,7 @@ class Gauges {
   Gauges(metrics::Registry& registry, metrics::Shard shard);
 
   void show(const WorkerReport& total, const store::LocalStoreStatus& table, std::size_t workers);
+  void show(const rules::SyncStatus& rules);
 
  private:
   // A count that somebody else keeps, and that only grows.
@@ -43,6 +45,9 @@ class Gauges {
   Followed blocks_;
   std::array<Followed, 3> log_lines_;
   std::array<Followed, 4> store_calls_;
+  std::array<Followed, 4> rule_reads_;
+  metrics::Gauge rules_in_sync_;
+  bool has_rules_ = false;
   std::map<std::string, OfUpstream> upstreams_;  // those that are gone show 0
 };
 

@@ -23,21 +23,6 @@ bool serves(const Endpoint& bound, const Endpoint& wanted) noexcept {
          bound.port == wanted.port && is_every_address(bound.address);
 }
 
-std::optional<Listener> take_matching(std::vector<InheritedListener>& inherited,
-                                      const Endpoint& wanted) {
-  const auto found = std::ranges::find_if(
-      inherited, [&](const auto& one) { return serves(one.listener.endpoint(), wanted); });
-  if (found == inherited.end()) return std::nullopt;
-  Listener listener = std::move(found->listener);
-  // Listeners cannot be assigned, so that erasing one from the middle has to build the rest anew.
-  std::vector<InheritedListener> rest;
-  for (auto one = inherited.begin(); one != inherited.end(); ++one) {
-    if (one != found) rest.push_back(std::move(*one));
-  }
-  inherited.swap(rest);
-  return listener;
-}
-
 // Of several sockets that share a port. They would share it with another process, too; so it has to
 // be free for one that does not share.
 Parsed<Listener> listen_first(Endpoint endpoint) {
@@ -94,6 +79,25 @@ void deal(std::vector<Listener> sockets, bool proxy_protocol, OpenListeners& ope
 
 }  // namespace
 
+std::optional<Listener> take_matching(std::vector<InheritedListener>& inherited,
+                                      const Endpoint& wanted) {
+  const auto found = std::ranges::find_if(
+      inherited, [&](const auto& one) { return serves(one.listener.endpoint(), wanted); });
+  if (found == inherited.end()) return std::nullopt;
+  Listener listener = std::move(found->listener);
+  // Listeners cannot be assigned, so that erasing one from the middle has to build the rest anew.
+  std::vector<InheritedListener> rest;
+  for (auto one = inherited.begin(); one != inherited.end(); ++one) {
+    if (one != found) rest.push_back(std::move(*one));
+  }
+  inherited.swap(rest);
+  return listener;
+}
+
+std::string described(const InheritedListener& inherited) {
+  return quoted(inherited.name) + " on " + inherited.listener.endpoint().text();
+}
+
 Parsed<OpenListeners> open_listeners(std::span<const GatewayListener> wanted,
                                      std::vector<InheritedListener> inherited, unsigned workers) {
   OpenListeners open;
@@ -107,7 +111,7 @@ Parsed<OpenListeners> open_listeners(std::span<const GatewayListener> wanted,
   }
   for (InheritedListener& one : inherited) {
     if (one.name != "gateway") {
-      open.unused.push_back(quoted(one.name) + " on " + one.listener.endpoint().text());
+      open.left.push_back(std::move(one));
       continue;
     }
     auto sockets = share(std::move(one.listener), workers);

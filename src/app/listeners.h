@@ -12,6 +12,7 @@
 #include "net/listen.h"
 #include <sluice/diagnostic.h>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,8 +27,8 @@ struct OpenListener {
 
 struct OpenListeners {
   std::vector<std::vector<OpenListener>> of_worker;
-  std::vector<std::string> endpoints;  // with the ports that were free
-  std::vector<std::string> unused;     // of those that were inherited
+  std::vector<std::string> endpoints;        // with the ports that were free
+  std::vector<net::InheritedListener> left;  // that serve none of them
 };
 
 // Inherited sockets serve the endpoints that they are bound to. Those that match none and are named
@@ -35,6 +36,13 @@ struct OpenListeners {
 [[nodiscard]] Parsed<OpenListeners> open_listeners(std::span<const GatewayListener> wanted,
                                                    std::vector<net::InheritedListener> inherited,
                                                    unsigned workers);
+
+// The first of them that is bound to this endpoint.
+[[nodiscard]] std::optional<net::Listener> take_matching(
+    std::vector<net::InheritedListener>& inherited, const net::Endpoint& wanted);
+
+// "'web' on 127.0.0.1:8080"
+[[nodiscard]] std::string described(const net::InheritedListener& inherited);
 
 // Where a worker lets connections in. Not movable: the loop knows it. One thread.
 class Door {

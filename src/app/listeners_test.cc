@@ -59,7 +59,7 @@ TEST(Listeners, AnInheritedSocketServesTheEndpointThatItIsBoundTo) {
   all[0].proxy_protocol = true;
   const OpenListeners open = open_listeners(all, list(std::move(from_outside)), 2).value();
   EXPECT_EQ(open.endpoints, std::vector<std::string>{bound});
-  EXPECT_TRUE(open.unused.empty());
+  EXPECT_TRUE(open.left.empty());
   for (const auto& of_worker : open.of_worker) {
     ASSERT_EQ(of_worker.size(), 1U);
     EXPECT_TRUE(of_worker[0].listener.is_inherited());
@@ -87,7 +87,8 @@ TEST(Listeners, ANameMakesAListenerAndOthersAreTold) {
   const OpenListeners open = open_listeners(all, std::move(both), 2).value();
   ASSERT_EQ(open.endpoints.size(), 2U);
   EXPECT_EQ(open.endpoints[1], named);
-  EXPECT_EQ(open.unused, std::vector<std::string>{"'other' on " + other});
+  ASSERT_EQ(open.left.size(), 1U);
+  EXPECT_EQ(described(open.left[0]), "'other' on " + other);
 }
 
 }  // namespace

@@ -59,8 +59,24 @@ store::LocalStoreStatus Overview::look_at_table() const {
 }
 
 std::string Overview::metrics(metrics::Exposition form) {
+  if (parts_.feed != nullptr) gauges_.show(parts_.feed->status());
   gauges_.show(ask_workers(), look_at_table(), parts_.workers.size());
   return metrics::expose(parts_.registry.read(), form);
+}
+
+std::optional<admin::RulesFileStatus> Overview::rules_file() const {
+  if (parts_.feed == nullptr) return std::nullopt;
+  const rules::SyncStatus status = parts_.feed->status();
+  const auto text = [](const std::optional<Diagnostic>& one) {
+    return one ? one->text() : std::string{};
+  };
+  return admin::RulesFileStatus{.source = status.source,
+                                .version = status.version,
+                                .loaded_at = status.loaded,
+                                .of_last_run = status.from_last_good,
+                                .error = text(status.error),
+                                .last_good_error = text(status.last_good_error),
+                                .watch_problem = status.watch_problem};
 }
 
 admin::StatusReport Overview::status() {
@@ -78,6 +94,7 @@ admin::StatusReport Overview::status() {
           .read_at = configuration.read_at,
           .rules = configuration.rules,
           .last_reload = configuration.last_reload,
+          .rules_file = rules_file(),
           .listeners = parts_.facts.listeners,
           .connections = total.connections,
           .requests_in_flight = total.in_flight,

@@ -7,6 +7,7 @@
 
 #include "app/engine_room.h"
 #include "app/gauges.h"
+#include "app/rule_feed.h"
 #include "app/server_facts.h"
 #include "app/server_worker.h"
 #include "app/worker_report.h"
@@ -16,6 +17,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,7 @@ class Overview final : public admin::ServerView {
     EngineRoom& room;
     metrics::Registry& registry;
     const std::vector<std::unique_ptr<ServerWorker>>& workers;
+    const RuleFeed* feed;  // null: rules are in the configuration itself
     const Clock& clock;
   };
   // `shard` is one that no worker counts with.
@@ -42,6 +45,7 @@ class Overview final : public admin::ServerView {
   static constexpr Nanos kPatience{std::chrono::milliseconds{250}};
 
   [[nodiscard]] WorkerReport ask_workers();
+  [[nodiscard]] std::optional<admin::RulesFileStatus> rules_file() const;
   [[nodiscard]] store::LocalStoreStatus look_at_table() const;
 
   Parts parts_;

@@ -1,47 +1,66 @@
 #include "app/request_observer.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
-#include <fcntl.h>
-#include <memory>
-#include <unistd.h>
+#include <chrono>
+#include <cstring>
 #include <utility>
 
 namespace sluice::app {
+namespace {
 
-FileDescriptor open_log(const std::string& file) noexcept {
-  constexpr int kHow = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
-  return FileDescriptor{file == "-" ? ::dup(STDOUT_FILENO) : ::open(file.c_str(), kHow, 0640)};
+// What readers have at the end of the server, all workers together.
+constexpr Nanos kLastLines{std::chrono::seconds{1}};
+
+}  // namespace
+
+Parsed<AccessLogSink> open_access_log(const AccessLogConfig& config) {
+  if (config.file.empty()) return AccessLogSink{.config = config, .file = nullptr};
+  std::shared_ptr<LogFile> file = LogFile::open(config.file);
+  if (file != nullptr) return AccessLogSink{.config = config, .file = std::move(file)};
+  const int why = errno;
+  const char* const words = why == ENXIO ? "nobody reads from it" : std::strerror(why);
+  return mistake(fmt::format("cannot open {}: {}", config.file, words),
+                 why == ENXIO ? "start whoever reads from it before"
+                              : "name a file in a folder that exists and may be written");
 }
 
-RequestObserver::RequestObserver(const AccessLogConfig& log, const frontend::RequestMeters& meters,
+RequestObserver::RequestObserver(AccessLogSink log, const frontend::RequestMeters& meters,
                                  metrics::Shard shard, Operator who)
-    : meters_(meters),
-      shard_(shard),
-      form_(log.json ? frontend::LogForm::json : frontend::LogForm::text),
-      complaints_(std::move(who.say)),
-      warn_(std::move(who.warn)) {
-  if (log.file.empty()) return;
-  file_ = open_log(log.file);
-  frontend::AccessFormat::Options usual;
-  usual.form = form_;
-  log_.emplace(std::make_shared<const frontend::AccessFormat>(std::move(usual)),
-               frontend::AccessLog::Options{.refusals_per_second = log.refusals_per_second});
+    : meters_(meters), shard_(shard), complaints_(std::move(who.say)), warn_(std::move(who.warn)) {
+  log_to(std::move(log));
 }
 
-// The form stays what it was at the start: a file has one.
+RequestObserver::~RequestObserver() {
+  bool is_all = false;
+  while (file_ != nullptr && !is_all && pending_.empty()) {
+    is_all = flush();
+    const LogFile::Written written = file_->write_within(pending_, kLastLines);
+    pending_.remove_prefix(written.bytes);
+  }
+  lose_pending();
+}
+
 void RequestObserver::use(const EngineRoom::Content& content) {
   counters_ = content.counters.get();
-  if (!log_ || content.logged == logged_) return;
+  if (content.logged == logged_) return;
   logged_ = content.logged;
-  frontend::AccessFormat::Options options = *logged_;
+  if (log_) log_->use(format());
+}
+
+// What is logged goes with the rules, the form with the file.
+std::shared_ptr<const frontend::AccessFormat> RequestObserver::format() const {
+  frontend::AccessFormat::Options options;
+  if (logged_ != nullptr) options = *logged_;
   options.form = form_;
-  log_->use(std::make_shared<const frontend::AccessFormat>(std::move(options)));
+  return std::make_shared<const frontend::AccessFormat>(std::move(options));
 }
 
 void RequestObserver::ended(const frontend::AccessRecord& record, Now now) noexcept {
   meters_.ended(shard_, record);
   if (counters_ != nullptr && record.op != nullptr) counters_->count(shard_, *record.op);
-  if (log_) log_->log(record, now.mono);
+  if (file_ != nullptr) log_->log(record, now.mono);
 }
 
 void RequestObserver::ignored_forwarding() noexcept {
@@ -52,22 +71,38 @@ void RequestObserver::ignored_forwarding() noexcept {
       "count as the proxy's own; if it is yours, name it in clients.trusted_proxies");
 }
 
-void RequestObserver::log_to(FileDescriptor file) noexcept {
-  if (!log_) return;
+void RequestObserver::log_to(AccessLogSink log) {
   flush();
-  file_ = std::move(file);
+  file_ = std::move(log.file);
+  if (file_ == nullptr) return lose_pending();
+  form_ = log.config.json ? frontend::LogForm::json : frontend::LogForm::text;
+  const std::uint32_t refusals = log.config.refusals_per_second;
+  if (!log_) {
+    log_.emplace(format(), frontend::AccessLog::Options{.refusals_per_second = refusals});
+    return;
+  }
+  log_->use(format());
+  log_->write_refusals(refusals);
 }
 
-void RequestObserver::flush() noexcept {
-  if (!log_ || log_->empty()) return;
-  std::string_view lines = log_->flush();
-  while (!lines.empty()) {
-    const ssize_t written = ::write(file_.get(), lines.data(), lines.size());
-    if (written < 0 && errno == EINTR) continue;
-    // A log that cannot be written must not stop the service: what is left is lost, and counted.
-    if (written <= 0) return log_->lost(lines);
-    lines.remove_prefix(static_cast<std::size_t>(written));
+bool RequestObserver::flush() noexcept {
+  if (file_ == nullptr) return true;
+  while (true) {
+    if (pending_.empty()) {
+      if (log_->empty()) return true;
+      pending_ = log_->flush();
+    }
+    const LogFile::Written written = file_->write(pending_);
+    pending_.remove_prefix(written.bytes);
+    if (pending_.empty()) continue;
+    if (!written.failed) return false;
+    lose_pending();
   }
+}
+
+// A log that cannot be written must not stop the service: what is left is lost, and counted.
+void RequestObserver::lose_pending() noexcept {
+  if (!pending_.empty()) log_->lost(std::exchange(pending_, {}));
 }
 
 }  // namespace sluice::app

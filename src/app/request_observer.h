@@ -5,22 +5,28 @@
 
 #include "app/complaints.h"
 #include "app/engine_room.h"
+#include "app/log_file.h"
 #include "app/serve_configuration.h"
-#include "base/file_descriptor.h"
 #include "frontend/access_log.h"
 #include "frontend/decision_counters.h"
 #include "frontend/gateway/gateway.h"
 #include "frontend/request_meters.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace sluice::app {
 
-// For appending; `-` is standard output. Holds nothing if that fails: errno tells why.
-[[nodiscard]] FileDescriptor open_log(const std::string& file) noexcept;
+// Where lines go, and in which form; the file is null where there is no such log.
+struct AccessLogSink {
+  AccessLogConfig config;
+  std::shared_ptr<LogFile> file;
+};
+[[nodiscard]] Parsed<AccessLogSink> open_access_log(const AccessLogConfig& config);
 
 class RequestObserver final : public gateway::Observer {
  public:
@@ -30,19 +36,18 @@ class RequestObserver final : public gateway::Observer {
     std::function<void(std::string)> warn;  // the same line once only
   };
   // The meters outlive it.
-  RequestObserver(const AccessLogConfig& log, const frontend::RequestMeters& meters,
-                  metrics::Shard shard, Operator who);
+  RequestObserver(AccessLogSink log, const frontend::RequestMeters& meters, metrics::Shard shard,
+                  Operator who);
   RequestObserver(const RequestObserver&) = delete;
   RequestObserver& operator=(const RequestObserver&) = delete;
-  // What was cut at the very end has its line as well.
-  ~RequestObserver() override { flush(); }
+  // What was cut at the very end has its line as well, if somebody reads it.
+  ~RequestObserver() override;
 
-  [[nodiscard]] bool can_log() const noexcept { return !log_ || static_cast<bool>(file_); }
   // What goes with the rules in force: who counts decisions, and what is logged of requests. Cheap
   // when nothing has changed.
   void use(const EngineRoom::Content& content);
-  // What was logged so far goes to the file before.
-  void log_to(FileDescriptor file) noexcept;
+  // What was logged so far goes to the file before, as far as that takes it.
+  void log_to(AccessLogSink log);
 
   void ended(const frontend::AccessRecord& record, Now now) noexcept override;
   void decided(Nanos took) noexcept override { meters_.decided(shard_, took); }
@@ -51,18 +56,22 @@ class RequestObserver final : public gateway::Observer {
   }
   void ignored_forwarding() noexcept override;
 
-  // Writes the lines that there are.
-  void flush() noexcept;
+  // Writes the lines that there are. False: some wait for a reader, to be tried again.
+  bool flush() noexcept;
   [[nodiscard]] const frontend::AccessLog* log() const noexcept { return log_ ? &*log_ : nullptr; }
 
  private:
+  [[nodiscard]] std::shared_ptr<const frontend::AccessFormat> format() const;
+  void lose_pending() noexcept;
+
   const frontend::RequestMeters& meters_;
   const metrics::Shard shard_;
   const frontend::DecisionCounters* counters_ = nullptr;  // null: decisions are not counted
-  const frontend::LogForm form_;
+  frontend::LogForm form_ = frontend::LogForm::text;
   std::shared_ptr<const frontend::AccessFormat::Options> logged_;
-  FileDescriptor file_;
-  std::optional<frontend::AccessLog> log_;  // nothing: it is off
+  std::shared_ptr<LogFile> file_;           // null: the log is off
+  std::optional<frontend::AccessLog> log_;  // nothing: it was never on
+  std::string_view pending_;                // of what the log gave out
   Complaints complaints_;
   std::function<void(std::string)> warn_;  // null: it has warned
 };

@@ -22,25 +22,15 @@ using config::Diagnostics;
 using config::Node;
 using config::Reader;
 
-bool is_on_this_machine(const net::Endpoint& endpoint) noexcept {
-  switch (endpoint.kind) {
-    case net::Endpoint::Kind::any: return false;
-    case net::Endpoint::Kind::address: return net::is_loopback(endpoint.address);
-    case net::Endpoint::Kind::name: return endpoint.name == "localhost";
-    case net::Endpoint::Kind::unix_path: return true;
-  }
-  return false;
-}
-
 class ServeReader {
  public:
   ServeReader(const ServeContext& context, const Checked& checked, Diagnostics& diagnostics)
       : context_(context), checked_(checked), diagnostics_(diagnostics) {}
 
-  void upstreams(const Node& map, gateway::GatewayOptions& options) const {
+  void upstreams(const Node& map, ServeConfig& serve) const {
     for (std::size_t i = 0; i < map.size(); ++i) {
       if (!checked_.good(map.value(i))) continue;
-      options.upstreams.push_back(upstream(map.key(i).text, map.value(i)));
+      serve.gateway.upstreams.push_back(upstream(map.key(i).text, map.value(i), serve));
     }
   }
 
@@ -246,7 +236,8 @@ class ServeReader {
     if (const auto number = reader.number(key)) into = static_cast<Number>(*number);
   }
 
-  [[nodiscard]] gateway::UpstreamOptions upstream(std::string name, const Node& map) const {
+  [[nodiscard]] gateway::UpstreamOptions upstream(std::string name, const Node& map,
+                                                  ServeConfig& serve) const {
     const Reader reader{map, upstream_section(), checked_};
     gateway::UpstreamOptions options;
     options.name = std::move(name);
@@ -274,16 +265,18 @@ class ServeReader {
     take(reader, "failures", options.failures);
     take(reader, "left_alone", options.left_alone_for);
     options.host = reader.text("host");
-    if (const Node* node = reader.find("tls")) options.tls = upstream_tls(*node);
+    if (const Node* node = reader.find("tls")) options.tls = upstream_tls(*node, serve);
     return options;
   }
 
-  [[nodiscard]] std::shared_ptr<const net::TlsClient> upstream_tls(const Node& node) const {
+  [[nodiscard]] std::shared_ptr<const net::TlsClient> upstream_tls(const Node& node,
+                                                                   ServeConfig& serve) const {
     net::TlsClientOptions options;
     if (node.is_map()) {
       const Reader reader{node, upstream_tls_section(), checked_};
       options.verify = reader.flag("verify", true);
       options.ca_file = path(reader.text("ca"));
+      if (!options.ca_file.empty()) serve.upstream_files.push_back(options.ca_file);
     } else if (node.text != "true") {
       return nullptr;
     }
@@ -319,6 +312,16 @@ class ServeReader {
 
 }  // namespace
 
+bool is_on_this_machine(const net::Endpoint& endpoint) noexcept {
+  switch (endpoint.kind) {
+    case net::Endpoint::Kind::any: return false;
+    case net::Endpoint::Kind::address: return net::is_loopback(endpoint.address);
+    case net::Endpoint::Kind::name: return endpoint.name == "localhost";
+    case net::Endpoint::Kind::unix_path: return true;
+  }
+  return false;
+}
+
 ServeConfig read_serve(const Node& root, const Checked& checked, const ServeContext& context,
                        Diagnostics& diagnostics) {
   const Reader top{root, configuration_section(), checked};
@@ -333,7 +336,7 @@ ServeConfig read_serve(const Node& root, const Checked& checked, const ServeCont
     reader.admin(listen, top.find("admin"), serve);
   }
   serve.workers = static_cast<std::uint32_t>(top.number("workers").value_or(0));
-  if (const Node* node = top.find("upstreams")) reader.upstreams(*node, serve.gateway);
+  if (const Node* node = top.find("upstreams")) reader.upstreams(*node, serve);
   for (const Node* node : top.list("routes")) reader.route(*node, serve.gateway);
   if (const Node* node = top.find("gateway")) reader.gateway(*node, serve);
   if (const Node* node = top.find("access_log")) reader.access_log(*node, serve.access_log);

@@ -39,6 +39,8 @@ struct AccessLogConfig {
   std::string file;  // "-": standard output; empty: none
   bool json = false;
   std::uint32_t refusals_per_second = 100;  // of each worker
+
+  friend bool operator==(const AccessLogConfig&, const AccessLogConfig&) = default;
 };
 
 struct AdminConfig {
@@ -59,7 +61,11 @@ struct ServeConfig {
   AccessLogConfig access_log;
   AdminConfig admin;
   DrainConfig drain;
+  std::vector<std::string> upstream_files;  // certificates that upstreams are known by
 };
+
+// Whether only this machine can reach it.
+[[nodiscard]] bool is_on_this_machine(const net::Endpoint& endpoint) noexcept;
 
 // What else is known of the same file.
 struct ServeContext {

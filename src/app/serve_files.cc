@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace sluice::app {
 namespace {
@@ -24,6 +27,37 @@ std::shared_ptr<const net::TlsServer> load_tls(const ServeConfig& serve,
   auto loaded = net::TlsServer::load(serve.tls->options);
   if (!loaded) diagnostics.error(std::move(loaded.error()));
   return loaded ? *std::move(loaded) : nullptr;
+}
+
+std::vector<std::string> named_files(const Configuration& configuration) {
+  std::vector<std::string> files = configuration.serve.upstream_files;
+  const auto add = [&files](const std::string& file) { files.push_back(file); };
+  const ClientsConfig& clients = configuration.clients;
+  if (clients.api_keys) {
+    add(clients.api_keys->file);
+    add(clients.api_keys->secret_file);
+  }
+  if (clients.tokens) {
+    for (const std::string& file : clients.tokens->jwks) add(file);
+    for (const std::string& file : clients.tokens->public_keys) add(file);
+    add(clients.tokens->secret_file);
+  }
+  add(clients.country_file);
+  add(clients.asn_file);
+  if (configuration.serve.tls) {
+    const net::TlsServerOptions& tls = configuration.serve.tls->options;
+    for (const auto& certificate : tls.certificates) {
+      add(certificate.chain);
+      add(certificate.key);
+    }
+    add(tls.client_ca_file);
+  }
+  add(configuration.serve.admin.token_file);
+  std::erase(files, std::string{});
+  for (std::string& file : files) file = std::filesystem::absolute(file).string();
+  std::ranges::sort(files);
+  files.erase(std::ranges::unique(files).begin(), files.end());
+  return files;
 }
 
 std::shared_ptr<const admin::Guard> load_guard(const AdminConfig& config,

@@ -39,6 +39,11 @@ void ServerFacts::took_over(std::size_t rules, WallTime now) {
                     .last_reload = admin::ReloadStatus{.at = now, .succeeded = true}};
 }
 
+void ServerFacts::took_rules(std::size_t rules) {
+  const std::lock_guard guard{mutex_};
+  configuration_.rules = rules;
+}
+
 void ServerFacts::kept_the_old(WallTime now) {
   failed_reloads_.add(shard_);
   const std::lock_guard guard{mutex_};

@@ -41,6 +41,7 @@ class ServerFacts {
   void enter(Phase phase) noexcept { phase_.store(phase, std::memory_order_release); }
   void took_over(std::size_t rules, WallTime now);
   void kept_the_old(WallTime now);
+  void took_rules(std::size_t rules);  // of a file of their own; from any thread
 
   // Before others look.
   std::vector<admin::ListenerStatus> listeners;

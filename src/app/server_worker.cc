@@ -1,9 +1,13 @@
 #include "app/server_worker.h"
 
+#include <chrono>
 #include <utility>
 
 namespace sluice::app {
 namespace {
+
+// How soon lines are written that found no room in a pipe.
+constexpr Nanos kLogAgain{std::chrono::milliseconds{50}};
 
 admin::UpstreamStatus status_of(const gateway::UpstreamGroup& group, MonoTime now) {
   admin::UpstreamStatus status{.name = group.options().name, .servers = {}};
@@ -19,16 +23,17 @@ admin::UpstreamStatus status_of(const gateway::UpstreamGroup& group, MonoTime no
 
 }  // namespace
 
-ServerWorker::ServerWorker(Parts parts, const AccessLogConfig& log, Serving serving)
+ServerWorker::ServerWorker(Parts parts, AccessLogSink log, Serving serving)
     : loop_(std::move(parts.loop)),
       room_(parts.room, parts.workers),
-      observer_(log, parts.meters, parts.shard, std::move(parts.who)),
+      observer_(std::move(log), parts.meters, parts.shard, std::move(parts.who)),
       gateway_({.loop = *loop_,
                 .resolver = parts.resolver,
                 .worker = room_.worker(),
                 .observer = observer_},
                std::move(serving.options)),
-      end_of_turn_(net::Callback<>::to<&ServerWorker::on_end_of_turn>(*this)) {
+      end_of_turn_(net::Callback<>::to<&ServerWorker::on_end_of_turn>(*this)),
+      later_(net::Callback<>::to<&ServerWorker::on_later>(*this)) {
   gateway_.use_tls(std::move(serving.tls));
   observer_.use(room_.content());
   loop_->set_turn_hook(net::Callback<Now>::to<&ServerWorker::on_turn>(*this));
@@ -60,7 +65,7 @@ void ServerWorker::on_turn(Now /*now*/) {
 
 // Not at the beginning of the next one, which may be a long time off.
 void ServerWorker::on_end_of_turn() {
-  observer_.flush();
+  if (!observer_.flush()) loop_->set(later_, kLogAgain);
   connections_.store(gateway_.connections(), std::memory_order_relaxed);
 }
 
@@ -73,10 +78,12 @@ void ServerWorker::use(Serving serving) {
   });
 }
 
-void ServerWorker::log_to(FileDescriptor file) {
-  // What is posted has to be copyable.
-  auto shared = std::make_shared<FileDescriptor>(std::move(file));
-  loop_->post([this, shared] { observer_.log_to(std::move(*shared)); });
+void ServerWorker::use(std::shared_ptr<const gateway::GatewayOptions> options) {
+  loop_->post([this, options = std::move(options)] { gateway_.use(options); });
+}
+
+void ServerWorker::log_to(AccessLogSink log) {
+  loop_->post([this, log = std::move(log)] { observer_.log_to(log); });
 }
 
 void ServerWorker::report(std::shared_ptr<Gathering> gathering, std::size_t number) {

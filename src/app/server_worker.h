@@ -43,12 +43,11 @@ class ServerWorker {
     unsigned workers;  // how many there are beside each other
     metrics::Shard shard;
   };
-  ServerWorker(Parts parts, const AccessLogConfig& log, Serving serving);
+  ServerWorker(Parts parts, AccessLogSink log, Serving serving);
   ServerWorker(const ServerWorker&) = delete;
   ServerWorker& operator=(const ServerWorker&) = delete;
   ~ServerWorker();
 
-  [[nodiscard]] bool can_log() const noexcept { return observer_.can_log(); }
   [[nodiscard]] Result<void> listen(OpenListener open);
   void start();
   void stop() { loop_->stop(); }
@@ -58,8 +57,9 @@ class ServerWorker {
   // ---- from any thread --------------------------------------------------------------------------
 
   void use(Serving serving);
+  void use(std::shared_ptr<const gateway::GatewayOptions> options);
   // Lines of the access log go there from now on.
-  void log_to(FileDescriptor file);
+  void log_to(AccessLogSink log);
   void report(std::shared_ptr<Gathering> gathering, std::size_t number);
   void drain();
   // Nothing is left, and nothing will come.
@@ -71,6 +71,7 @@ class ServerWorker {
  private:
   void on_turn(Now now);
   void on_end_of_turn();
+  void on_later() noexcept {}  // the turn that it wakes for does the work
   [[nodiscard]] WorkerReport report() const;
 
   std::unique_ptr<net::EventLoop> loop_;
@@ -78,6 +79,7 @@ class ServerWorker {
   RequestObserver observer_;
   gateway::Gateway gateway_;
   net::Task end_of_turn_;
+  net::Timer later_;  // for lines of the log that nobody reads yet
   std::vector<std::unique_ptr<Door>> doors_;
   std::atomic<std::size_t> connections_{0};
   std::atomic<bool> is_draining_{false};

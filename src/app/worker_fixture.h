@@ -129,7 +129,7 @@ class OneWorker {
                             .who = {.say = say, .warn = say},
                             .workers = 1,
                             .shard = 0},
-        configuration.serve.access_log,
+        open_access_log(configuration.serve.access_log).value(),
         ServerWorker::Serving{
             .options = std::make_shared<const gateway::GatewayOptions>(configuration.serve.gateway),
             .tls = nullptr});

@@ -87,19 +87,26 @@ Completion Worker::decide(Op& op, const RequestView& request, const identity::Id
 }
 
 Completion Worker::decide_by(rules::RuleNumber rule, Op& op, const RequestView& request,
-                             const identity::Identity& client, Now now) noexcept {
+                             const identity::Identity& client, Now now,
+                             std::optional<store::Cost> cost) noexcept {
   begin(op, now);
+  const std::size_t mark = std::min(request.target.find('?'), request.target.size());
+  const std::string_view behind = request.target.substr(mark);
   const rules::Asked asked{.request = request,
                            .domain = pin_->snapshot->rules().rules()[rule].domain,
                            .host = request.host,
-                           .path = {},
-                           .query = {},
+                           .path = request.target.substr(0, mark),
+                           .query = behind.empty() ? behind : behind.substr(1),
                            .client = client};
   matches_.clear();
   matches_.count = 1;
   matches_.all[0] = {.rule = rule};
-  if (!resolve(op, asked, matches_) || blocked(op, Early::not_done, now)) return Completion::now;
-  return ask(op, now);
+  if (!resolve(op, asked, matches_)) return Completion::now;
+  if (cost) {
+    for (std::size_t i = 0; i < op.call_.count; ++i) op.call_.checks[i].cost = *cost;
+    for (std::size_t i = 0; i < op.shadow_count_; ++i) op.shadow_checks_[i].cost = *cost;
+  }
+  return blocked(op, Early::not_done, now) ? Completion::now : ask(op, now);
 }
 
 void Worker::decide_batch(std::span<Op* const> ops, std::span<const RequestView> requests,

@@ -81,9 +81,11 @@ class Worker {
   store::Completion decide(Op& op, const RequestView& request, const identity::Identity& client,
                            Now now) noexcept;
 
-  // By the name of one rule, whatever else concerns the request: "may Ann create a URL?"
+  // By the name of one rule, whatever else concerns the request: "may Ann create a URL?" The path
+  // is taken as it is. A cost that is given stands in place of the rule's own.
   store::Completion decide_by(rules::RuleNumber rule, Op& op, const RequestView& request,
-                              const identity::Identity& client, Now now) noexcept;
+                              const identity::Identity& client, Now now,
+                              std::optional<store::Cost> cost = std::nullopt) noexcept;
 
   // Many requests, each for itself: memory is fetched for the later ones while the earlier ones are
   // decided. Those that the store answers later say so by op.waiting().

@@ -28,6 +28,7 @@ class RefusalSampler {
   [[nodiscard]] std::optional<std::uint64_t> ask(MonoTime now) noexcept;
 
   [[nodiscard]] std::uint64_t suppressed() const noexcept { return suppressed_; }  // of all time
+  void use(std::uint32_t per_second) noexcept { per_second_ = per_second; }
 
  private:
   std::uint32_t per_second_;
@@ -48,6 +49,7 @@ class AccessLog {
 
   // For requests from now on.
   void use(std::shared_ptr<const AccessFormat> format) noexcept { format_ = std::move(format); }
+  void write_refusals(std::uint32_t per_second) noexcept { sampler_.use(per_second); }
 
   // At the end of a request, before its op is settled.
   void log(const AccessRecord& record, MonoTime now) noexcept;

@@ -27,7 +27,9 @@ std::span<const Metric* const> server_metrics() noexcept {
                                    &kEvictions,
                                    &kBlocks,
                                    &kReloads,
-                                   &kLastReload};
+                                   &kLastReload,
+                                   &kRuleReads,
+                                   &kRulesInSync};
   return kAll;
 }
 

@@ -106,6 +106,15 @@ inline constexpr Metric kLastReload{
     .kind = Kind::gauge,
     .help = "When the configuration in force was read, in seconds since 1970."};
 
+inline constexpr Metric kRuleReads{
+    .name = "sluice_rules_reads_total",
+    .help = "Times that the file of rules was read, by what came of it; without such a file none.",
+    .labels = {"result"}};
+inline constexpr Metric kRulesInSync{
+    .name = "sluice_rules_in_sync",
+    .kind = Kind::gauge,
+    .help = "1 while the rules in force are those of their file, 0 while they are older ones."};
+
 [[nodiscard]] std::span<const Metric* const> server_metrics() noexcept;
 
 // Makes all of them known, so that a page names them before they are first counted.

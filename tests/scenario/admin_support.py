@@ -58,10 +58,10 @@ class Page:
 
 
 class AdminTest(GatewayTest):
-    def admin(self, *upstreams, listen="127.0.0.1:0", **options):
+    def admin(self, *upstreams, listen="127.0.0.1:0", stdout=subprocess.DEVNULL, **options):
         text = self.configuration(*upstreams, **options)
         text = text.replace("listen: {", f"listen: {{admin: '{listen}', ")
-        front = self.serve(text)
+        front = self.serve(text, stdout=stdout)
         front.says("admin on")
         found = re.search(r"admin on 127\.0\.0\.1:(\d+)", front.said)
         front.admin_port = int(found.group(1)) if found else None

@@ -234,11 +234,11 @@ class EarlyUpstream(Upstream):
 class Gateway:
     """`sluice serve -c FILE`, with all that it says on standard error."""
 
-    def __init__(self, file, command=None, pass_fds=()):
+    def __init__(self, file, command=None, pass_fds=(), stdout=subprocess.DEVNULL):
         self.file = file
         self.process = subprocess.Popen(
             command or [BINARY, "serve", "-c", file],
-            stdout=subprocess.DEVNULL,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             env={**os.environ, "NO_COLOR": "1"},
             pass_fds=pass_fds,
@@ -403,8 +403,8 @@ class GatewayTest(ScenarioTest):
             ]
         )
 
-    def serve(self, text):
-        gateway = Gateway(self.file("sluice.yaml", text + "\n"))
+    def serve(self, text, **options):
+        gateway = Gateway(self.file("sluice.yaml", text + "\n"), **options)
         self.addCleanup(self.ended_well, gateway)
         return gateway
 

@@ -302,6 +302,31 @@ class Inherited(LaunchTest):
         self.assertEqual(set(answers), {200})
 
 
+    # The address of the admin listener is the file's, or its name is the socket's.
+    def test_of_the_admin_listener(self):
+        text = self.configuration(self.upstream())
+        for name, with_address in (("web", True), ("admin", False)):
+            with self.subTest(name=name):
+                listener, address = self.bound()
+                if with_address:
+                    whole = text.replace("listen: {", f"listen: {{admin: '{address}', ")
+                else:
+                    whole = text
+                front = self.launch(listener, whole, name=name)
+                front.says(f"admin on {address}")
+                self.assertNotIn("is not used", front.said)
+                with socket.create_connection(listener.getsockname(), PATIENCE) as sock:
+                    answer = Client(sock).ask(get("/livez").replace(b"a.example", address.encode()))
+                    self.assertEqual(answer.status, 200)
+                self.assertEqual(front.stop(), 0)
+
+    def test_an_admin_listener_that_others_reach_needs_a_token(self):
+        listener = socket.create_server(("0.0.0.0", 0))
+        self.addCleanup(listener.close)
+        with self.assertRaisesRegex(AssertionError, "asks for no token"):
+            self.launch(listener, self.configuration("127.0.0.1:1"), name="admin")
+
+
 class HalfClosed(GatewayTest):
     """Clients that end their side with the request, as `nc -N` does, and wait."""
 

@@ -251,6 +251,8 @@ class Starts(GatewayTest):
         self.fails("missing.yaml", path=os.path.join(self.folder, "missing.yaml"))
         self.fails(r"bad\.yaml:1:1.*lissten", "lissten: {gateway: ':0'}\nrules: []")
         self.fails("nothing to listen on", f"rules: {self.NO_RULES}")
+        admin = f"listen: {{admin: '127.0.0.1:0'}}\nrules: {self.NO_RULES}"
+        self.fails(r"(?s)nothing to listen on but admin.*listen: {gateway:", admin)
 
     def test_a_certificate_that_is_missing_or_wrong(self):
         tls = "gateway: {tls: {certificates: [{certificate: c.pem, key: c.key}]}}"

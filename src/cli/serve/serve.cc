@@ -1,6 +1,6 @@
 #include "cli/serve/serve.h"
 
-#include "app/configuration.h"
+#include "app/log_file.h"
 #include "app/server.h"
 #include "base/read_file.h"
 #include "cli/revision.h"
@@ -15,23 +15,35 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 
 namespace sluice::cli {
 namespace {
 
+// To standard error. Who does not read it keeps the server neither from its work nor from its end:
+// what finds no room is left out, and counted.
 void say(std::string_view line) {
-  fmt::print(stderr, "sluice: {}\n", line);
-  std::fflush(stderr);
+  static const std::unique_ptr<app::LogFile> kFile = app::LogFile::of(STDERR_FILENO);
+  static std::size_t left_out = 0;
+  if (kFile == nullptr) return;
+  std::string text;
+  if (left_out > 0) text = fmt::format("sluice: {} messages before were not read\n", left_out);
+  text += fmt::format("sluice: {}\n", line);
+  if (kFile->write(text).bytes < text.size()) {
+    ++left_out;
+  } else {
+    left_out = 0;
+  }
 }
 
-void tell_where(const app::Server& server, std::size_t rules) {
+void tell_where(const app::Server& server) {
   for (const admin::ListenerStatus& listener : server.listeners()) {
     if (listener.name != "gateway") {
       say(fmt::format("{} on {}", listener.name, listener.endpoint));
       continue;
     }
     say(fmt::format("gateway on {}, {} workers, {} rules", listener.endpoint, server.workers(),
-                    rules));
+                    server.rules()));
   }
 }
 
@@ -61,10 +73,7 @@ ExitCode serve(const ServeOptions& options) {
     return ExitCode::failure;
   }
   config::Diagnostics diagnostics;
-  const app::Configuration configuration = app::read_configuration(*text, file, diagnostics);
-  if (!diagnostics.ok()) return fail(diagnostics);
-  const auto server = app::Server::open(configuration,
-                                        {.file = file,
+  const auto server = app::Server::open({.file = file,
                                          .text = *text,
                                          .version = SLUICE_VERSION,
                                          .revision = std::string{revision()},
@@ -72,7 +81,7 @@ ExitCode serve(const ServeOptions& options) {
                                         kClock, diagnostics);
   if (server == nullptr) return fail(diagnostics);
   if (!diagnostics.empty()) fmt::print(stderr, "{}", diagnostics.text());  // warnings
-  tell_where(*server, configuration.rules.rules.size());
+  tell_where(*server);
   if (demonstration != nullptr) {
     const auto& listeners = server->listeners();
     fmt::print("{}",

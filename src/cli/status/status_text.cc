@@ -80,6 +80,8 @@ std::string configuration(const json::object& of) {
   if (text_of(reload, "result") == "error") {
     text += fmt::format("; a newer file was wrong at {}", text_of(reload, "at"));
   }
+  const json::object& rules = object_of(of, "rules_from");
+  if (!text_of(rules, "error").empty()) text += "; the rules are not those of their file";
   return text;
 }
 

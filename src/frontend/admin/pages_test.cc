@@ -129,7 +129,8 @@ TEST_F(Pages, ShowTheStatusAsJson) {
             R"({"version":"1.2.3","state":"serving","started_at":"2023-11-14T22:13:20Z",)"
             R"("uptime_seconds":90,"workers":2,"configuration":{"file":"a \"quoted\" name",)"
             R"("read_at":"2023-11-14T22:13:20Z","rules":3,)"
-            R"("last_reload":{"at":"2023-11-14T22:14:20Z","result":"error"}},)"
+            R"("last_reload":{"at":"2023-11-14T22:14:20Z","result":"error"},)"
+            R"("rules_from":null},)"
             R"("listeners":[{"name":"gateway","endpoint":"127.0.0.1:8080"}],)"
             R"("connections":4,"requests_in_flight":1,"requests_held":0,)"
             R"("requests":{"2xx":7},"decisions":{"allow":6,"deny":1},"refusals":{},)"
@@ -138,6 +139,22 @@ TEST_F(Pages, ShowTheStatusAsJson) {
             R"({"address":"127.0.0.1:3001","healthy":false,"in_use":0,"idle":0,"failures":0}]}],)"
             R"("keys":{"used":10,"capacity":100,"evictions":0},"blocks":2})"
             "\n");
+}
+
+TEST_F(Pages, ShowWhereRulesAreFromAndWhatIsWrongThere) {
+  view_.report.rules_file = RulesFileStatus{.source = "file /etc/rules.yaml",
+                                            .version = "abc",
+                                            .loaded_at = WallTime{1'700'000'000s},
+                                            .of_last_run = true,
+                                            .error = "/etc/rules.yaml:1:1: no",
+                                            .last_good_error = {},
+                                            .watch_problem = {}};
+  EXPECT_NE(ask("GET", "/v1/status")
+                .body.find(R"("rules_from":{"source":"file /etc/rules.yaml","version":"abc",)"
+                           R"("loaded_at":"2023-11-14T22:13:20Z","in_sync":false,)"
+                           R"("of_last_run":true,"error":"/etc/rules.yaml:1:1: no",)"
+                           R"("last_good_error":null,"watch_problem":null})"),
+            std::string::npos);
 }
 
 }  // namespace

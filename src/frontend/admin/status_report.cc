@@ -54,10 +54,24 @@ std::string upstream(const UpstreamStatus& group, std::size_t workers) {
                      array(group.servers, server));
 }
 
+std::string text_or_null(const std::string& text) {
+  return text.empty() ? "null" : json_string(text);
+}
+
+std::string rules_from(const std::optional<RulesFileStatus>& rules) {
+  if (!rules) return "null";
+  return fmt::format(R"({{"source":{},"version":{},"loaded_at":{},"in_sync":{},"of_last_run":{},)"
+                     R"("error":{},"last_good_error":{},"watch_problem":{}}})",
+                     json_string(rules->source), json_string(rules->version),
+                     rules->loaded_at ? instant(*rules->loaded_at) : "null", rules->error.empty(),
+                     rules->of_last_run, text_or_null(rules->error),
+                     text_or_null(rules->last_good_error), text_or_null(rules->watch_problem));
+}
+
 std::string configuration(const StatusReport& report) {
-  return fmt::format(R"({{"file":{},"read_at":{},"rules":{},"last_reload":{}}})",
-                     report.file.empty() ? "null" : json_string(report.file),
-                     instant(report.read_at), report.rules, reload(report.last_reload));
+  return fmt::format(R"({{"file":{},"read_at":{},"rules":{},"last_reload":{},"rules_from":{}}})",
+                     text_or_null(report.file), instant(report.read_at), report.rules,
+                     reload(report.last_reload), rules_from(report.rules_file));
 }
 
 }  // namespace

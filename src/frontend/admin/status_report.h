@@ -25,6 +25,17 @@ struct ReloadStatus {
   bool succeeded = true;
 };
 
+// Rules that come from a file of their own.
+struct RulesFileStatus {
+  std::string source;
+  std::string version;  // of those in force
+  std::optional<WallTime> loaded_at;
+  bool of_last_run = false;     // those in force are what an earlier run has kept
+  std::string error;            // why what the file holds now is not in force; empty: it is
+  std::string last_good_error;  // why a start without the file would find none; empty: it would
+  std::string watch_problem;    // why changes may be noticed late; empty: they are not
+};
+
 struct ServerStatus {
   std::string address;
   std::size_t left_alone_by = 0;  // so many workers; each has its own experience
@@ -49,6 +60,7 @@ struct StatusReport {
   WallTime read_at;
   std::size_t rules = 0;
   std::optional<ReloadStatus> last_reload;
+  std::optional<RulesFileStatus> rules_file;  // nothing: rules are in the file itself
 
   std::vector<ListenerStatus> listeners;
   std::uint64_t connections = 0;

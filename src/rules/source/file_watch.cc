@@ -27,32 +27,35 @@ timespec for_poll(Nanos time) {
 
 }  // namespace
 
-Parsed<std::unique_ptr<FileWatch>> FileWatch::start(std::string path, const FileWatchTimes& times,
+Parsed<std::unique_ptr<FileWatch>> FileWatch::start(std::vector<std::string> paths,
+                                                    const FileWatchTimes& times,
                                                     std::function<void()> changed) {
+  const std::string names = fmt::format("{}", fmt::join(paths, ", "));
   FileDescriptor stop{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   if (!stop) {
-    return mistake(fmt::format("cannot watch {}: {}", path, std::generic_category().message(errno)),
-                   "raise the limit on open files");
+    return mistake(
+        fmt::format("cannot watch {}: {}", names, std::generic_category().message(errno)),
+        "raise the limit on open files");
   }
   std::unique_ptr<FileWatch> watch{
-      new FileWatch{std::move(path), times, std::move(changed), std::move(stop)}};
+      new FileWatch{std::move(paths), times, std::move(changed), std::move(stop)}};
   try {
     watch->thread_ = std::jthread{[raw = watch.get()] { raw->run(); }};
   } catch (const std::system_error& error) {
-    return mistake(fmt::format("cannot watch {}: no thread: {}", watch->path_, error.what()),
+    return mistake(fmt::format("cannot watch {}: no thread: {}", names, error.what()),
                    "raise the limit on threads");
   }
   return watch;
 }
 
-FileWatch::FileWatch(std::string path, const FileWatchTimes& times, std::function<void()> changed,
-                     FileDescriptor stop)
-    : path_(std::move(path)),
+FileWatch::FileWatch(std::vector<std::string> paths, const FileWatchTimes& times,
+                     std::function<void()> changed, FileDescriptor stop)
+    : paths_(std::move(paths)),
       times_(times),
       changed_(std::move(changed)),
       stop_(std::move(stop)),
       debounce_(times.debounce),
-      looks_(look_at(path_)),
+      looks_(look_at_all()),
       next_look_(mono_now() + times.look_every) {
   if (times_.use_events) inotify_.emplace();
   follow();
@@ -79,7 +82,7 @@ void FileWatch::run() {
     }
     if (now >= next_look_) look(now);
     if (debounce_.take(now)) {
-      looks_ = look_at(path_);
+      looks_ = look_at_all();
       changed_();
     }
     if (stops_within(kBreath)) return;
@@ -88,7 +91,7 @@ void FileWatch::run() {
 
 void FileWatch::follow() {
   if (!inotify_) return;
-  inotify_->follow(path_);
+  inotify_->follow(paths_);
   const std::scoped_lock lock{mutex_};
   problem_ = inotify_->problem();
 }
@@ -97,7 +100,13 @@ void FileWatch::follow() {
 void FileWatch::look(MonoTime now) {
   next_look_ = now + times_.look_every;
   follow();
-  if (look_at(path_) != looks_) debounce_.event(now);
+  if (look_at_all() != looks_) debounce_.event(now);
+}
+
+std::vector<FileWatch::Looks> FileWatch::look_at_all() const {
+  std::vector<Looks> all;
+  for (const std::string& path : paths_) all.push_back(look_at(path));
+  return all;
 }
 
 FileWatch::Looks FileWatch::look_at(const std::string& path) {

@@ -1,4 +1,4 @@
-// Calls back when a path may lead to other content than before.
+// Calls back when one of some paths may lead to other content than before.
 //
 // Noticed are: writing in place, renaming over, deleting and creating again, changed permissions,
 // and symbolic links replaced anywhere on the way, as Kubernetes does with its volumes. What causes
@@ -23,6 +23,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace sluice::rules {
 
@@ -34,8 +35,8 @@ struct FileWatchTimes {
 
 class FileWatch {
  public:
-  // Changes after it returns are noticed. `path` is absolute; `changed` must not block.
-  [[nodiscard]] static Parsed<std::unique_ptr<FileWatch>> start(std::string path,
+  // Changes after it returns are noticed. Paths are absolute; `changed` must not block.
+  [[nodiscard]] static Parsed<std::unique_ptr<FileWatch>> start(std::vector<std::string> paths,
                                                                 const FileWatchTimes& times,
                                                                 std::function<void()> changed);
   FileWatch(const FileWatch&) = delete;
@@ -49,9 +50,10 @@ class FileWatch {
   // What tells one state of the file from another without reading it; zeros if there is none.
   using Looks = std::array<std::int64_t, 7>;
 
-  FileWatch(std::string path, const FileWatchTimes& times, std::function<void()> changed,
-            FileDescriptor stop);
+  FileWatch(std::vector<std::string> paths, const FileWatchTimes& times,
+            std::function<void()> changed, FileDescriptor stop);
   [[nodiscard]] static Looks look_at(const std::string& path);
+  [[nodiscard]] std::vector<Looks> look_at_all() const;
   void run();
   void follow();
   void look(MonoTime now);
@@ -59,7 +61,7 @@ class FileWatch {
   [[nodiscard]] bool wait_until(MonoTime until) const;
   [[nodiscard]] bool stops_within(Nanos time) const;
 
-  const std::string path_;
+  const std::vector<std::string> paths_;
   const FileWatchTimes times_;
   const std::function<void()> changed_;
   const FileDescriptor stop_;
@@ -67,7 +69,7 @@ class FileWatch {
   // The thread's own.
   std::optional<Inotify> inotify_;
   Debounce debounce_;
-  Looks looks_{};
+  std::vector<Looks> looks_;
   MonoTime next_look_;
 
   mutable std::mutex mutex_;

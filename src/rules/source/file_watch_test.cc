@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
@@ -46,7 +47,7 @@ void swap_link(const std::string& link, const std::string& target) {
 class Reader {
  public:
   Reader(std::string path, const FileWatchTimes& times) : path_(std::move(path)) {
-    watch_ = FileWatch::start(path_, times, [this] { read(); }).value();
+    watch_ = FileWatch::start({path_}, times, [this] { read(); }).value();
   }
 
   // Whether the newest content seen becomes this one. "-" is none at all.
@@ -231,13 +232,37 @@ TEST(FileWatch, OtherFilesInTheFolderDoNotMatter) {
   const testing::TempFolder folder;
   write(folder.file("rules"), "one");
   Inotify inotify;
-  inotify.follow(folder.file("rules"));
+  inotify.follow(std::array{folder.file("rules")});
   write(folder.file("other"), "x");
   fs::remove(folder.file("other"));
   EXPECT_FALSE(inotify.drain());
   write(folder.file("rules"), "two");
   EXPECT_TRUE(inotify.drain());
   EXPECT_FALSE(inotify.drain()) << "the queue is empty";
+}
+
+// In one folder, in another, and behind links: each of them, and nothing else.
+TEST(FileWatch, SeveralFilesAreWatchedTogether) {
+  const testing::TempFolder folder;
+  fs::create_directory(folder.file("v1"));
+  write(folder.file("v1/linked"), "one");
+  fs::create_symlink("v1", folder.file("..data"));
+  fs::create_symlink("..data/linked", folder.file("linked"));
+  const std::array paths{folder.file("a"), folder.file("b"), folder.file("v1/linked"),
+                         folder.file("linked")};
+  for (const std::string& path : paths) write(path, "one");
+  Inotify inotify;
+  inotify.follow(paths);
+  for (const std::string& path : paths) {
+    write(path, "two");
+    EXPECT_TRUE(inotify.drain()) << path;
+  }
+  write(folder.file("v1/other"), "x");
+  write(folder.file("c"), "x");
+  EXPECT_FALSE(inotify.drain());
+  fs::create_directory(folder.file("v2"));
+  swap_link(folder.file("..data"), "v2");
+  EXPECT_TRUE(inotify.drain());
 }
 
 // The file in it may become readable by that.
@@ -247,7 +272,7 @@ TEST(FileWatch, PermissionsOfAFolderOnTheWayMatter) {
   fs::create_directory(folder.file("on/the"));
   write(folder.file("on/the/way"), "one");
   Inotify inotify;
-  inotify.follow(folder.file("on/the/way"));
+  inotify.follow(std::array{folder.file("on/the/way")});
   ASSERT_EQ(::chmod(folder.file("on").c_str(), 0700), 0);
   EXPECT_TRUE(inotify.drain());
 }

@@ -10,6 +10,7 @@
 #include <sys/inotify.h>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace sluice::rules {
 namespace {
@@ -35,39 +36,56 @@ std::string problem_with(std::string_view what, int error) {
                      remedy_for(error));
 }
 
+std::vector<PathChain> chains_of(std::span<const std::string> paths) {
+  std::vector<PathChain> chains;
+  for (const std::string& path : paths) chains.push_back(path_chain(path));
+  return chains;
+}
+
 }  // namespace
 
 Inotify::Inotify() : inotify_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
   if (!inotify_) problem_ = problem_with("for changes", errno);
 }
 
-void Inotify::follow(const std::string& path) {
+void Inotify::follow(std::span<const std::string> paths) {
   if (!inotify_) return;
   // What changed before its watch was set shows in the second look. Somebody who swaps links all
   // the time could keep this busy; the last watches then still tell of the next swap.
   constexpr int kLooksMax = 10;
-  PathChain chain = path_chain(path);
+  std::vector<PathChain> chains = chains_of(paths);
   for (int look = 0; look < kLooksMax; ++look) {
-    watch(chain);
-    PathChain now = path_chain(path);
-    if (now == chain) return;
-    chain = std::move(now);
+    watch(chains);
+    std::vector<PathChain> now = chains_of(paths);
+    if (now == chains) return;
+    chains = std::move(now);
   }
 }
 
-void Inotify::watch(const PathChain& chain) {
+void Inotify::watch(std::span<const PathChain> chains) {
+  // What several paths run through is watched for all of them.
+  std::map<std::string, Names> folders;
+  std::set<std::string> with_files;
+  for (const PathChain& chain : chains) {
+    for (const auto& [folder, names] : chain.names) {
+      folders[folder].insert(names.begin(), names.end());
+    }
+    with_files.insert(chain.last_folder);
+  }
   std::map<int, Names> watched;
   problem_.clear();
-  for (const auto& [folder, names] : chain.names) {
-    const bool holds_file = folder == chain.last_folder;
+  for (const auto& [folder, names] : folders) {
+    const bool holds_file = with_files.contains(folder);
     const std::uint32_t events = holds_file ? kEntryEvents | kWriteEvents : kEntryEvents;
     // A folder that is gone by now was an entry of the one before it.
     if (!add(folder, events, names, watched) && errno != ENOENT && errno != ENOTDIR) {
       problem_ = problem_with(folder, errno);
     }
   }
-  // Its folder tells of most changes, so it is no problem if this one fails.
-  if (!chain.file.empty()) add(chain.file, kFileEvents, {}, watched);
+  // Their folders tell of most changes, so it is no problem if one of these fails.
+  for (const PathChain& chain : chains) {
+    if (!chain.file.empty()) add(chain.file, kFileEvents, {}, watched);
+  }
   for (const auto& [number, names] : watched_) {
     if (!watched.contains(number)) ::inotify_rm_watch(inotify_.get(), number);
   }

@@ -1,4 +1,4 @@
-// Watches on every directory entry that a path runs through, and on the file at its end.
+// Watches on every directory entry that some paths run through, and on the files at their ends.
 //
 // The kernel watches objects, not paths: after each change the path may run elsewhere, so watches
 // are set anew. One thread.
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 
 namespace sluice::rules {
@@ -21,11 +22,11 @@ class Inotify {
   // Readable when something happened; -1 if this machine has no watches to give.
   [[nodiscard]] int descriptor() const noexcept { return inotify_.get(); }
 
-  // Watches what `path` runs through now. Whatever changes after it began is either in what it saw
-  // or will be an event.
-  void follow(const std::string& path);
+  // Watches what the paths run through now. Whatever changes after it began is either in what it
+  // saw or will be an event.
+  void follow(std::span<const std::string> paths);
 
-  // Takes all events out of the queue. Whether one of them concerns the path.
+  // Takes all events out of the queue. Whether one of them concerns a path.
   [[nodiscard]] bool drain();
 
   // Why some changes may cause no event; empty if all do.
@@ -34,7 +35,7 @@ class Inotify {
  private:
   using Names = std::set<std::string>;
 
-  void watch(const PathChain& chain);
+  void watch(std::span<const PathChain> chains);
   // Whether the kernel now watches it.
   bool add(const std::string& path, std::uint32_t events, const Names& names,
            std::map<int, Names>& watched);

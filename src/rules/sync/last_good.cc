@@ -73,27 +73,28 @@ std::optional<WallTime> take_instant(std::string_view& file, std::string_view na
 
 }  // namespace
 
-LastGood::LastGood(LastGoodPlace place)
-    : place_(std::move(place)), path_(place_.folder + "/rules.last-good") {}
+LastGood::LastGood(LastGoodPlace place) : place_(std::move(place)) {}
 
 Parsed<void> LastGood::keep(const Kept& kept, const std::function<void()>& before_rename) const {
   if (kept.text.size() > place_.bytes_max) {
     return mistake(fmt::format("{} bytes of rules are more than {} keeps, {}", kept.text.size(),
-                               path_, place_.bytes_max),
+                               path(), place_.bytes_max),
                    "raise the limit on the size of rules");
   }
-  ::mkdir(place_.folder.c_str(), S_IRWXU);  // if it fails, so does writing, which says why
-  return replace_file(path_, last_good_file(place_.source, kept), before_rename);
+  const std::size_t slash = path().rfind('/');
+  // If it fails, so does writing, which says why.
+  if (slash != std::string::npos) ::mkdir(path().substr(0, slash).c_str(), S_IRWXU);
+  return replace_file(path(), last_good_file(place_.source, kept), before_rename);
 }
 
 Parsed<std::optional<Kept>> LastGood::load() const {
   const auto file =
-      read_file(path_, {.bytes_max = place_.bytes_max + kAroundTextMax, .follow_link = false});
+      read_file(path(), {.bytes_max = place_.bytes_max + kAroundTextMax, .follow_link = false});
   if (!file) {
     if (file.error().missing) return std::nullopt;
     return tl::unexpected(file.error().what);
   }
-  Parsed<Kept> kept = parse_last_good(*file, place_.source, path_);
+  Parsed<Kept> kept = parse_last_good(*file, place_.source, path());
   if (!kept) return tl::unexpected(std::move(kept.error()));
   return *std::move(kept);
 }
@@ -126,7 +127,7 @@ Parsed<Kept> parse_last_good(std::string_view file, std::string_view source,
     return ignored(
         path,
         fmt::format("it holds rules from {}, not from {}", quoted(*kept_source), quoted(source)),
-        "delete it if the source was changed on purpose, or name another state folder");
+        "delete it if the source was changed on purpose, or name another file for them");
   }
   return Kept{.text = *std::move(text), .version = *std::move(version), .accepted = *accepted};
 }

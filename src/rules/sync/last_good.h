@@ -1,9 +1,9 @@
 // The last accepted rules on disk, for a start at which their source is bad or out of reach.
 //
-// One file in the state folder, readable by its owner only: a few lines about the text, then the
-// text. A digest over all of it finds damage, the name of the source tells whose rules they are. A
-// file that is damaged, of another source or of another format is refused with a message; the next
-// accepted rules replace it. One thread.
+// One file, readable by its owner only: a few lines about the text, then the text. A digest over
+// all of it finds damage, the name of the source tells whose rules they are. A file that is
+// damaged, of another source or of another format is refused with a message; the next accepted
+// rules replace it. One thread.
 #pragma once
 
 #include <sluice/diagnostic.h>
@@ -26,7 +26,7 @@ struct Kept {
 };
 
 struct LastGoodPlace {
-  std::string folder;  // made if only the last part of its path is missing
+  std::string file;    // its folder is made if only the last part of that is missing
   std::string source;  // RuleSource::name()
   std::size_t bytes_max = std::size_t{16} << 20U;  // of the text
 };
@@ -43,11 +43,10 @@ class LastGood {
   // Nothing if nothing was ever kept.
   [[nodiscard]] Parsed<std::optional<Kept>> load() const;
 
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] const std::string& path() const noexcept { return place_.file; }
 
  private:
   const LastGoodPlace place_;
-  const std::string path_;
 };
 
 // What the file holds. Reading accepts exactly what writing produces.

@@ -48,7 +48,8 @@ class LastGoodIn : public ::testing::Test {
 
   testing::TempFolder temporary_;
   const std::string folder_ = temporary_.file("state");
-  const LastGood last_good_{{.folder = folder_, .source = kSource, .bytes_max = 1000}};
+  const LastGood last_good_{
+      {.file = folder_ + "/rules.last-good", .source = kSource, .bytes_max = 1000}};
 };
 
 TEST_F(LastGoodIn, WhatIsKeptIsLoadedAgain) {
@@ -82,12 +83,12 @@ TEST_F(LastGoodIn, NothingElseStaysInTheFolder) {
 
 TEST_F(LastGoodIn, RulesOfAnotherSourceAreRefused) {
   ASSERT_TRUE(last_good_.keep(kept("one")));
-  const LastGood other{{.folder = folder_, .source = "file /other"}};
+  const LastGood other{{.file = folder_ + "/rules.last-good", .source = "file /other"}};
   const auto found = other.load();
   ASSERT_FALSE(found);
   EXPECT_THAT(found.error().message, HasSubstr(kSource));
   EXPECT_THAT(found.error().message, HasSubstr("file /other"));
-  EXPECT_THAT(found.error().remedy, HasSubstr("another state folder"));
+  EXPECT_THAT(found.error().remedy, HasSubstr("another file for them"));
 }
 
 TEST_F(LastGoodIn, AForeignFileIsRefused) {
@@ -126,7 +127,7 @@ TEST_F(LastGoodIn, MoreThanTheLimitIsNotKept) {
 
 TEST_F(LastGoodIn, AFolderThatCannotBeIsNamedWithARemedy) {
   const std::string deep = temporary_.file("a/b/c");
-  const LastGood last_good{{.folder = deep, .source = kSource}};
+  const LastGood last_good{{.file = deep + "/rules.last-good", .source = kSource}};
   const auto refused = last_good.keep(kept("one"));
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().text(), HasSubstr("create the folder " + deep));

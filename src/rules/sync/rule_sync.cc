@@ -17,8 +17,8 @@ auto caught(Call&& call) -> decltype(call()) {
 }
 
 std::optional<LastGood> last_good_of(const RuleSource& source, const RuleSyncOptions& options) {
-  if (options.state_folder.empty()) return std::nullopt;
-  return std::optional<LastGood>{std::in_place, LastGoodPlace{.folder = options.state_folder,
+  if (options.last_good.empty()) return std::nullopt;
+  return std::optional<LastGood>{std::in_place, LastGoodPlace{.file = options.last_good,
                                                               .source = source.name(),
                                                               .bytes_max = options.bytes_max}};
 }

@@ -29,7 +29,7 @@ namespace sluice::rules {
 struct RuleSyncOptions {
   ScheduleTimes schedule;
   std::uint64_t seed = 0;
-  std::string state_folder;  // empty: nothing is kept for the next start
+  std::string last_good;  // the file; empty: nothing is kept for the next start
   std::size_t bytes_max = std::size_t{16} << 20U;
 };
 

@@ -49,7 +49,8 @@ class RuleSyncOfFile : public ::testing::Test {
         .interval = interval, .retry = interval, .retry_max = interval, .jitter_percent = 10};
     sync_ = std::make_unique<RuleSync>(
         *source_, [this](const Fetched& fetched) { return accept(fetched); }, clock_,
-        RuleSyncOptions{.schedule = times, .seed = 1, .state_folder = folder_.file("state")},
+        RuleSyncOptions{
+            .schedule = times, .seed = 1, .last_good = folder_.file("state/rules.last-good")},
         [this](const SyncReport&) {
           const std::scoped_lock lock{mutex_};
           changed_.notify_all();

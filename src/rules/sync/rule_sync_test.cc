@@ -53,7 +53,10 @@ class RuleSyncFrom : public ::testing::Test {
     sync_.reset();  // two at once would share the folder
     sync_ = std::make_unique<RuleSync>(
         source_, [this](const Fetched& fetched) { return accept(fetched); }, clock_,
-        RuleSyncOptions{.schedule = {}, .seed = 1, .state_folder = folder_, .bytes_max = 1000},
+        RuleSyncOptions{.schedule = {},
+                        .seed = 1,
+                        .last_good = folder_ + "/rules.last-good",
+                        .bytes_max = 1000},
         [this](const SyncReport& report) {
           reports_.push_back(std::string{to_string(report.event)} + " " +
                              (report.version.empty() ? report.diagnosis.message : report.version));

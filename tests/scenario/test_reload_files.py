@@ -1,0 +1,165 @@
+"""Files that the configuration names: each change of them comes into force by itself."""
+
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import ssl
+import unittest
+
+from admin_support import AdminTest
+from gateway_support import Authority, wait_until
+
+
+class ReloadFiles(AdminTest):
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def replace(self, name, text):
+        os.replace(self.file("new", text), self.path(name))
+
+    # ---- keys -----------------------------------------------------------------------------------
+
+    def keys_file(self, *keys):
+        entries = (
+            f"  - {{name: {key}, hash: 'sha256:{hashlib.sha256(key.encode()).hexdigest()}'}}\n"
+            for key in keys
+        )
+        return "keys:\n" + "".join(entries)
+
+    def with_keys(self):
+        keys = ["first", "second"]
+        self.file("keys.yaml", self.keys_file(*keys))
+        more = "clients: {api_keys: {header: x-api-key, file: keys.yaml}, require: true}"
+        front = self.gateway(self.upstream(), more=more)
+        self.assertEqual([self.ask_with(front, key) for key in keys], [200, 200])
+        return front, keys
+
+    def ask_with(self, front, key):
+        return front.get("/", f"X-Api-Key: {key}").status
+
+    def test_a_key_that_is_removed_is_unknown_soon(self):
+        front, keys = self.with_keys()
+        self.replace("keys.yaml", self.keys_file("second"))
+        wait_until(lambda: self.ask_with(front, keys[0]) == 401, "the key is unknown", seconds=5)
+        self.assertEqual(self.ask_with(front, keys[1]), 200)
+
+    def test_half_a_file_changes_nothing_and_is_told_of(self):
+        front, keys = self.with_keys()
+        whole = self.keys_file(*keys)
+        for half in ("", whole[: len(whole) // 2]):
+            before = front.said.count("kept the old configuration")
+            self.file("keys.yaml", half)  # in place
+            wait_until(
+                lambda: front.said.count("kept the old configuration") > before,
+                f"it is told of: {front.said}",
+            )
+            self.assertEqual([self.ask_with(front, key) for key in keys], [200, 200])
+        self.file("keys.yaml", whole)
+        front.says("took over the new configuration")
+
+    # ---- certificates ---------------------------------------------------------------------------
+
+    def shown(self, front):
+        """The common name on the certificate."""
+        context = ssl.create_default_context(cafile=self.path("ca.pem"))
+        context.check_hostname = False
+        with socket.create_connection(("127.0.0.1", front.port)) as plain:
+            with context.wrap_socket(plain, server_hostname="a.example") as wire:
+                return dict(pair[0] for pair in wire.getpeercert()["subject"])["commonName"]
+
+    def copy(self, name):
+        for end in (".pem", ".key"):
+            shutil.copy(self.path(name + end), self.path("new" + end))
+        for end in (".key", ".pem"):  # with a moment between them
+            os.replace(self.path("new" + end), self.path("now" + end))
+
+    def test_a_certificate_that_is_replaced_is_shown_soon(self):
+        authority = Authority(self.folder, "ca")
+        for name in ("first", "second"):
+            authority.issue(name, name, "DNS:a.example")
+        self.copy("first")
+        tls = "gateway: {tls: {certificates: [{certificate: now.pem, key: now.key}]}}"
+        front = self.gateway(self.upstream(), more=tls)
+        self.assertEqual(self.shown(front), "first")
+        self.copy("second")
+        wait_until(lambda: self.shown(front) == "second", "it shows the new one")
+        # Only one of the two: that cannot be used, and the old ones stay.
+        shutil.copy(self.path("first.key"), self.path("now.key"))
+        front.says("kept the old configuration")
+        self.assertEqual(self.shown(front), "second")
+
+    # ---- what else a reload does ----------------------------------------------------------------
+
+    def test_the_token_of_the_admin_listener(self):
+        self.file("token", 32 * "a")
+        front = self.admin(self.upstream(), more="admin: {token_file: token}")
+
+        def status(token):
+            return self.ask(front, "/v1/status", f"Authorization: Bearer {token}").status
+
+        self.assertEqual(status(32 * "a"), 200)
+        self.replace("token", 32 * "b")
+        wait_until(lambda: status(32 * "b") == 200, "the new token is good")
+        self.assertEqual(status(32 * "a"), 401)
+
+    def test_the_access_log_can_be_switched_on_moved_and_switched_off(self):
+        app = self.upstream()
+        front = self.gateway(app)
+
+        def change(log):
+            before = front.said.count("took over the new configuration")
+            more = f"access_log: {log}" if log else ""
+            self.replace("sluice.yaml", self.configuration(app, more=more) + "\n")
+            wait_until(
+                lambda: front.said.count("took over the new configuration") > before, "it is read"
+            )
+
+        def lines(name):
+            if not os.path.exists(self.path(name)):
+                return ""
+            with open(self.path(name), encoding="utf-8") as stream:
+                return stream.read()
+
+        change("{file: a.log}")
+        front.get("/one")
+        wait_until(lambda: "GET /one HTTP" in lines("a.log"), "it is logged")
+        change("{file: b.log, format: json}")
+        front.get("/two")
+        wait_until(lambda: '"target":"/two"' in lines("b.log"), "it is logged elsewhere")
+        change("")
+        front.get("/three")
+        front.get("/three")
+        self.assertNotIn("/three", lines("a.log") + lines("b.log"))
+        self.assertNotIn("needs a restart", front.said)
+
+    def test_an_access_log_that_cannot_be_written_changes_nothing(self):
+        app = self.upstream()
+        front = self.gateway(app)
+        text = self.configuration(app, more="access_log: {file: no/such/folder/log}")
+        self.replace("sluice.yaml", text + "\n")
+        front.says("kept the old configuration")
+        front.says("no/such/folder/log")
+
+    def test_what_needs_a_restart_is_named(self):
+        app = self.upstream()
+        front = self.gateway(app)
+        text = self.configuration(
+            app, workers=1, state="state: {memory: 8MiB, file: counts}", listen="127.0.0.1:1"
+        )
+        self.replace("sluice.yaml", text + "\n")
+        front.says("needs a restart")
+        line = next(line for line in front.said.splitlines() if "needs a restart" in line)
+        self.assertTrue(line.endswith("listen.gateway, workers, state.memory, state.file"), line)
+        self.assertEqual(front.get().status, 200)
+        # With everything as it was, nothing is left to say.
+        told = front.said.count("needs a restart")
+        self.replace("sluice.yaml", self.configuration(app) + "\n")
+        front.signal(signal.SIGHUP)
+        wait_until(lambda: front.said.count("took over") >= 2, "it is read again")
+        self.assertEqual(front.said.count("needs a restart"), told)
+
+
+if __name__ == "__main__":
+    unittest.main()
