@@ -166,12 +166,15 @@ TEST_F(Operators, KeepCountsWhenAnOverrideComesAndGoes) {
 TEST_F(Operators, EditNothingByAnOverrideWhateverTheRuleSaysOfEdits) {
   rules::Rule keys = rule("keys", {limit("100/1h", Algorithm::fixed_window)}, {per(Kind::api_key)});
   keys.on_change = OnChange::proportional;
+  use({keys}, {times("api_key=paid-key", "2x")});
+  EXPECT_EQ(passed(150, paid_), 150);
   use({keys});
+  EXPECT_EQ(passed(50, paid_), 0) << "not 25";
+
+  now_ = at(1h);
   EXPECT_EQ(passed(50, paid_), 50);
   use({keys}, {times("api_key=paid-key", "2x")});
-  EXPECT_EQ(passed(100, paid_), 100) << "50 are used of 200, not 100";
-  use({keys});
-  EXPECT_EQ(passed(50, paid_), 0);
+  EXPECT_EQ(passed(300, paid_), 150) << "50 are used of 200, not 100";
 }
 
 // While somebody has an override, an edit holds for all others as the rule says.
