@@ -4,6 +4,8 @@
 #include "identity/fields.h"
 #include <sluice/request.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -98,10 +100,17 @@ void LogGaps::add_claim(std::size_t rule, const std::string& name) {
            [name](const LoggedRequest& one) { return value_in(one.claims, name); });
 }
 
-// What tells tiers apart: client.tier, claim.plan.
+// What the file of API keys says of a key: no log has it.
+void LogGaps::add_attribute_of_key(std::size_t rule, std::string_view name) {
+  add(rule, fmt::format("attribute.{}", name), [](const LoggedRequest&) { return Sight::none; });
+}
+
+// What tells tiers apart: client.tier, claim.plan, attribute.team.
 void LogGaps::add_attribute(std::size_t rule, std::string_view name) {
   constexpr std::string_view kClaim = "claim.";
+  constexpr std::string_view kOfKey = "attribute.";
   if (name.starts_with(kClaim)) return add_claim(rule, std::string{name.substr(kClaim.size())});
+  if (name.starts_with(kOfKey)) return add_attribute_of_key(rule, name.substr(kOfKey.size()));
   if (name == "client.tier") {
     add_text(rule, "tier", [](const LoggedRequest& one) { return one.tier; });
   } else if (name == "client.tenant") {
@@ -135,6 +144,7 @@ void LogGaps::add_match(std::size_t rule, const rules::Match& match) {
   for (const NamedMatch& one : match.descriptor) {
     add_per(rule, {.kind = Per::Kind::descriptor, .name = one.name});
   }
+  for (const NamedMatch& one : match.attributes) add_attribute_of_key(rule, one.name);
   if (!match.countries.empty()) add_attribute(rule, "client.country");
   if (!match.asns.empty()) add_attribute(rule, "client.asn");
   if (!match.tiers.empty()) add_attribute(rule, "client.tier");
@@ -159,6 +169,7 @@ void LogGaps::add_per(std::size_t rule, const Per& per) {
     case Per::Kind::header: return add_header(rule, per.name, true);
     case Per::Kind::query: return add_query(rule, per.name);
     case Per::Kind::claim: return add_claim(rule, per.name);
+    case Per::Kind::attribute: return add_attribute_of_key(rule, per.name);
     case Per::Kind::descriptor:
       return add_text(rule, "descriptor." + per.name, [name = per.name](const LoggedRequest& one) {
         return value_in(one.descriptor, name);
@@ -178,13 +189,16 @@ void LogGaps::add_limits(std::size_t rule, const std::vector<rules::RuleLimit>& 
       });
     }
     if (!limit.from) continue;
-    if (limit.from->kind == rules::AmountFrom::Kind::claim) {
-      add_claim(rule, limit.from->name);
-      continue;
+    switch (limit.from->kind) {
+      case rules::AmountFrom::Kind::claim: add_claim(rule, limit.from->name); break;
+      case rules::AmountFrom::Kind::attribute: add_attribute_of_key(rule, limit.from->name); break;
+      case rules::AmountFrom::Kind::header:
+        add_header(rule, limit.from->name, true);
+        add(rule, "through_trusted", [](const LoggedRequest& one) {
+          return one.through_trusted ? Sight::shown : Sight::none;
+        });
+        break;
     }
-    add_header(rule, limit.from->name, true);
-    add(rule, "through_trusted",
-        [](const LoggedRequest& one) { return one.through_trusted ? Sight::shown : Sight::none; });
   }
 }
 

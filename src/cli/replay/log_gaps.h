@@ -48,6 +48,7 @@ class LogGaps {
   void add_header(std::size_t rule, const std::string& name, bool needs_value);
   void add_query(std::size_t rule, const std::string& name);
   void add_claim(std::size_t rule, const std::string& name);
+  void add_attribute_of_key(std::size_t rule, std::string_view name);
   void add_attribute(std::size_t rule, std::string_view name);
   void add_match(std::size_t rule, const rules::Match& match);
   void add_per(std::size_t rule, const rules::Per& per);
