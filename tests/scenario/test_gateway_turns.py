@@ -53,7 +53,7 @@ class Turns(GatewayTest):
             self.assertEqual([noisy.answer().status for _ in range(400)], [429] * 400)
         self.assertLess(self.order().index("/quiet"), 10)
 
-    # By way of a Unix socket, which holds all of it at once: nothing makes the worker wait for more.
+    # By way of a Unix socket, which holds all of it at once: nothing makes the worker wait.
     def test_a_long_answer_leaves_others_their_turn(self):
         body = b"x" * 200_000
         path = os.path.join(self.folder, "app")
