@@ -32,13 +32,15 @@ RequestObserver::RequestObserver(AccessLogSink log, const frontend::RequestMeter
   log_to(std::move(log));
 }
 
+// Also the rest of a line that was begun has to go, when all others are with the reader.
 RequestObserver::~RequestObserver() {
+  if (file_ == nullptr) return;
   bool is_all = false;
-  while (file_ != nullptr && !is_all && pending_.empty()) {
+  do {
     is_all = flush();
     const LogFile::Written written = file_->write_within(pending_, kLastLines);
     pending_.remove_prefix(written.bytes);
-  }
+  } while (!is_all && pending_.empty());
   lose_pending();
 }
 
