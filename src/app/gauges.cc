@@ -15,6 +15,7 @@ Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
     : registry_(registry),
       shard_(shard),
       connections_(registry.gauge(frontend::kConnections, {kListener})),
+      turned_away_{registry.counter(frontend::kTurnedAway, {kListener})},
       in_flight_(registry.gauge(frontend::kInFlight, {kListener})),
       held_(registry.gauge(frontend::kHeld)),
       keys_(registry.gauge(frontend::kKeys)),
@@ -56,6 +57,7 @@ void Gauges::Followed::follow(metrics::Shard shard, std::uint64_t value) noexcep
 void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& table,
                   std::size_t workers) {
   connections_.set(shard_, static_cast<double>(total.connections));
+  turned_away_.follow(shard_, total.turned_away);
   in_flight_.set(shard_, static_cast<double>(total.in_flight));
   held_.set(shard_, static_cast<double>(total.held));
   keys_.set(shard_, static_cast<double>(table.slots_used));

@@ -38,6 +38,7 @@ class Gauges {
   metrics::Registry& registry_;
   const metrics::Shard shard_;
   metrics::Gauge connections_;
+  Followed turned_away_;
   metrics::Gauge in_flight_;
   metrics::Gauge held_;
   metrics::Gauge keys_;

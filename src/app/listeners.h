@@ -55,6 +55,7 @@ class Door {
   [[nodiscard]] Result<void> watch(net::EventLoop& loop) {
     return acceptor_.start(loop, open_.listener.descriptor());
   }
+  [[nodiscard]] const net::AcceptCounts& counts() const noexcept { return acceptor_.counts(); }
   // No more come in. Those that wait at a socket of our own are let in first, since they would be
   // lost with it; at an inherited one they wait for whoever has it next.
   void shut() { open_.listener.is_inherited() ? acceptor_.stop() : acceptor_.finish(); }

@@ -91,9 +91,16 @@ void ServerWorker::report(std::shared_ptr<Gathering> gathering, std::size_t numb
       [this, gathering = std::move(gathering), number] { gathering->answer(number, report()); });
 }
 
+std::uint64_t ServerWorker::turned_away() const noexcept {
+  std::uint64_t count = gateway_.counts().turned_away;
+  for (const auto& door : doors_) count += door->counts().refused;
+  return count;
+}
+
 WorkerReport ServerWorker::report() const {
   const frontend::AccessLog* const log = observer_.log();
   WorkerReport report{.connections = gateway_.connections(),
+                      .turned_away = turned_away(),
                       .in_flight = gateway_.in_flight(),
                       .held = gateway_.held(),
                       .log_written = log != nullptr ? log->written() : 0,

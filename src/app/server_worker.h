@@ -72,6 +72,7 @@ class ServerWorker {
   void on_turn(Now now);
   void on_end_of_turn();
   void on_later() noexcept {}  // the turn that it wakes for does the work
+  [[nodiscard]] std::uint64_t turned_away() const noexcept;
   [[nodiscard]] WorkerReport report() const;
 
   std::unique_ptr<net::EventLoop> loop_;

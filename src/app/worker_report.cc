@@ -30,6 +30,7 @@ WorkerReport total_of(std::span<const WorkerReport> reports) {
   WorkerReport total;
   for (const WorkerReport& one : reports) {
     total.connections += one.connections;
+    total.turned_away += one.turned_away;
     total.in_flight += one.in_flight;
     total.held += one.held;
     total.log_written += one.log_written;

@@ -20,6 +20,7 @@ namespace sluice::app {
 
 struct WorkerReport {
   std::uint64_t connections = 0;
+  std::uint64_t turned_away = 0;  // connections, so far
   std::uint64_t in_flight = 0;
   std::uint64_t held = 0;
   std::uint64_t log_written = 0;

@@ -32,14 +32,24 @@ double shown(const metrics::Registry& registry, const metrics::Metric& metric) {
 }
 
 TEST(WorkerReport, AddsUp) {
-  const std::vector<WorkerReport> reports{
-      {.connections = 1, .in_flight = 2, .held = 3, .blocks = 4, .upstreams = {app(1, 5)}},
-      {.connections = 10, .in_flight = 20, .held = 30, .blocks = 40, .upstreams = {app(0, 50)}}};
+  const std::vector<WorkerReport> reports{{.connections = 1,
+                                           .turned_away = 5,
+                                           .in_flight = 2,
+                                           .held = 3,
+                                           .blocks = 4,
+                                           .upstreams = {app(1, 5)}},
+                                          {.connections = 10,
+                                           .turned_away = 50,
+                                           .in_flight = 20,
+                                           .held = 30,
+                                           .blocks = 40,
+                                           .upstreams = {app(0, 50)}}};
   const WorkerReport total = total_of(reports);
   EXPECT_EQ(total.connections, 11U);
   EXPECT_EQ(total.in_flight, 22U);
   EXPECT_EQ(total.held, 33U);
   EXPECT_EQ(total.blocks, 44U);
+  EXPECT_EQ(total.turned_away, 55U);
   ASSERT_EQ(total.upstreams.size(), 1U);
   const admin::ServerStatus& server = total.upstreams[0].servers.at(0);
   EXPECT_EQ(server.in_use, 55U);

@@ -9,6 +9,7 @@ std::span<const Metric* const> server_metrics() noexcept {
                                    &kHits,
                                    &kRefusals,
                                    &kDecisionDuration,
+                                   &kTurnedAway,
                                    &kHeld,
                                    &kRequests,
                                    &kRequestDuration,

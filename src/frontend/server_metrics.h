@@ -30,6 +30,10 @@ inline constexpr Metric kRefusals{.name = "sluice_refusals_total",
 inline constexpr Metric kDecisionDuration{.name = "sluice_decision_duration_seconds",
                                           .kind = Kind::histogram,
                                           .help = "How long decisions took, of one in 64."};
+inline constexpr Metric kTurnedAway{
+    .name = "sluice_connections_turned_away_total",
+    .help = "Connections that were closed at once: too many, no descriptor left, not a proxy.",
+    .labels = {"listener"}};
 inline constexpr Metric kHeld{.name = "sluice_requests_held",
                               .kind = Kind::gauge,
                               .help = "Requests that wait in the queue of a rule."};

@@ -206,6 +206,14 @@ class Counts(AdminTest):
         page = self.page(front)
         self.assertEqual(page.sum("sluice_refusals_total", reason="blocked"), 1)
 
+    def test_connections_that_find_no_room_are_counted(self):
+        front = self.admin(self.upstream(), workers=1, more="gateway: {connections: 1}")
+        with front.connect() as first, front.connect() as second:
+            self.assertEqual(first.get().status, 200)
+            self.assertTrue(second.is_closed())
+        turned_away = "sluice_connections_turned_away_total"
+        self.assertEqual(self.page(front).sum(turned_away, listener="gateway"), 1)
+
     def test_no_label_tells_who_asked(self):
         rules = "[{name: k, per: [header.x-key], limit: 5/1h}]"
         front = self.admin(self.upstream(), rules=rules)
