@@ -285,7 +285,8 @@ std::vector<AccessFormat::Wanted> AccessFormat::wanted(std::vector<std::string> 
     all.push_back({.name = std::move(name), .is_hidden = is_hidden});
   }
   for (std::string& name : named) all.push_back({.name = std::move(name), .is_hidden = true});
-  std::ranges::stable_sort(all, {}, &Wanted::name);
+  // Whichever is wanted with its value goes first, and stays.
+  std::ranges::sort(all, {}, [](const Wanted& one) { return std::tie(one.name, one.is_hidden); });
   all.erase(std::ranges::unique(all, {}, &Wanted::name).begin(), all.end());
   return all;
 }
