@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <tuple>
 
 namespace sluice::frontend {
 namespace {

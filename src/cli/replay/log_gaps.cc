@@ -112,7 +112,7 @@ void LogGaps::add_attribute(std::size_t rule, std::string_view name) {
   if (name.starts_with(kClaim)) return add_claim(rule, std::string{name.substr(kClaim.size())});
   if (name.starts_with(kOfKey)) return add_attribute_of_key(rule, name.substr(kOfKey.size()));
   if (name == "client.tier") {
-    add_text(rule, "tier", [](const LoggedRequest& one) { return one.tier; });
+    add_text(rule, "tier", [](const LoggedRequest& one) -> std::string_view { return one.tier; });
   } else if (name == "client.tenant") {
     add_per(rule, {.kind = Per::Kind::tenant, .name = {}});
   } else if (name == "client.country") {
@@ -129,7 +129,7 @@ void LogGaps::add_attribute(std::size_t rule, std::string_view name) {
 
 void LogGaps::add_match(std::size_t rule, const rules::Match& match) {
   if (!match.hosts.empty()) {
-    add_text(rule, "host", [](const LoggedRequest& one) { return one.host; });
+    add_text(rule, "host", [](const LoggedRequest& one) -> std::string_view { return one.host; });
   }
   for (const NamedMatch& one : match.headers) add_header(rule, one.name, needs_value(one));
   for (const NamedMatch& one : match.query) {
@@ -155,13 +155,17 @@ void LogGaps::add_match(std::size_t rule, const rules::Match& match) {
 void LogGaps::add_per(std::size_t rule, const Per& per) {
   switch (per.kind) {
     case Per::Kind::user:
-      return add_text(rule, "user", [](const LoggedRequest& one) { return one.user; });
+      return add_text(rule, "user",
+                      [](const LoggedRequest& one) -> std::string_view { return one.user; });
     case Per::Kind::api_key:
-      return add_text(rule, "api_key", [](const LoggedRequest& one) { return one.api_key; });
+      return add_text(rule, "api_key",
+                      [](const LoggedRequest& one) -> std::string_view { return one.api_key; });
     case Per::Kind::tenant:
-      return add_text(rule, "tenant", [](const LoggedRequest& one) { return one.tenant; });
+      return add_text(rule, "tenant",
+                      [](const LoggedRequest& one) -> std::string_view { return one.tenant; });
     case Per::Kind::country:
-      return add_text(rule, "country", [](const LoggedRequest& one) { return one.country; });
+      return add_text(rule, "country",
+                      [](const LoggedRequest& one) -> std::string_view { return one.country; });
     case Per::Kind::asn:
       return add(rule, "asn", [](const LoggedRequest& one) {
         return one.asn != 0 ? Sight::shown : Sight::none;
