@@ -2,11 +2,10 @@
 
 import json
 import re
-import socket
 import subprocess
 import threading
 
-from gateway_support import Client, GatewayTest, wait_until
+from gateway_support import Client, GatewayTest, connected, wait_until
 from support import BINARY
 
 SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (NaN|[+-]Inf|[0-9.e+-]+)$")
@@ -70,8 +69,8 @@ class AdminTest(GatewayTest):
             wait_until(lambda: self.ask(front, "/readyz").status == 200, "it is ready")
         return front
 
-    def connect(self, front):
-        return Client(socket.create_connection(("127.0.0.1", front.admin_port)))
+    def connect(self, front, receive_buffer=0):
+        return Client(connected(front.admin_port, receive_buffer))
 
     def ask(self, front, path, *headers, host=None, method="GET"):
         host = host or f"127.0.0.1:{front.admin_port}"

@@ -121,6 +121,20 @@ class Wire:
         self.close()
 
 
+def connected(port, receive_buffer=0):
+    """A socket to a port of ours; with a small buffer, it soon takes no more."""
+    sock = socket.socket()
+    if receive_buffer:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    try:
+        sock.connect(("127.0.0.1", port))
+    except OSError:
+        sock.close()
+        raise
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
 class Client(Wire):
     def answer(self, to="GET", interim=False):
         """The next answer; those of 1xx are passed over unless one is asked for."""
@@ -263,16 +277,7 @@ class Gateway:
         self.listens.set()
 
     def connect(self, receive_buffer=0):
-        sock = socket.socket()
-        if receive_buffer:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        try:
-            sock.connect(("127.0.0.1", self.port))
-        except OSError:
-            sock.close()
-            raise
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return Client(sock)
+        return Client(connected(self.port, receive_buffer))
 
     def get(self, path="/", *headers):
         with self.connect() as client:
