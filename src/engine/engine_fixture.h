@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +38,19 @@ inline rules::Rule rule(std::string name, std::vector<rules::RuleLimit> limits,
 inline rules::Per per(rules::Per::Kind kind, std::string name = {}) {
   return {.kind = kind, .name = std::move(name)};
 }
+
+// Vouched for by somebody.
+class Claims final : public identity::Attributes {
+ public:
+  explicit Claims(std::map<std::string, std::string, std::less<>> all) : all_(std::move(all)) {}
+  std::string_view find(std::string_view name) const noexcept override {
+    const auto found = all_.find(name);
+    return found == all_.end() ? std::string_view{} : found->second;
+  }
+
+ private:
+  std::map<std::string, std::string, std::less<>> all_;
+};
 
 class EngineFixture : public ::testing::Test {
  protected:

@@ -17,19 +17,6 @@ using Kind = rules::Per::Kind;
 
 class Requests : public EngineFixture {
  protected:
-  // Vouched for by somebody.
-  class Claims final : public identity::Attributes {
-   public:
-    explicit Claims(std::map<std::string, std::string, std::less<>> all) : all_(std::move(all)) {}
-    std::string_view find(std::string_view name) const noexcept override {
-      const auto found = all_.find(name);
-      return found == all_.end() ? std::string_view{} : found->second;
-    }
-
-   private:
-    std::map<std::string, std::string, std::less<>> all_;
-  };
-
   int passed_as(const identity::Identity& client, int requests,
                 const std::vector<HeaderView>& headers = {}) {
     int count = 0;

@@ -17,18 +17,6 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = rules::Per::Kind;
 
-class Claims final : public identity::Attributes {
- public:
-  explicit Claims(std::map<std::string, std::string, std::less<>> all) : all_(std::move(all)) {}
-  std::string_view find(std::string_view name) const noexcept override {
-    const auto found = all_.find(name);
-    return found == all_.end() ? std::string_view{} : found->second;
-  }
-
- private:
-  std::map<std::string, std::string, std::less<>> all_;
-};
-
 // One request by somebody who is known.
 struct Asking {
   identity::Identity client;
