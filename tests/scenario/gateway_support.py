@@ -286,6 +286,22 @@ class Gateway:
     def signal(self, number):
         self.process.send_signal(number)
 
+    def pause(self):
+        """Until `resume`. The signal alone is only a request: threads run on for a moment."""
+        self.signal(signal.SIGSTOP)
+        wait_until(lambda: self.thread_states() == {"T"}, "all of its threads have stopped")
+
+    def resume(self):
+        self.signal(signal.SIGCONT)
+
+    def thread_states(self):
+        found = set()
+        folder = f"/proc/{self.process.pid}/task"
+        for thread in os.listdir(folder):
+            with open(f"{folder}/{thread}/stat", encoding="utf-8") as stream:
+                found.add(stream.read().rsplit(")", 1)[1].split()[0])
+        return found
+
     def says(self, text):
         wait_until(lambda: text in self.said, f"it says {text!r}; it said {self.said}")
 

