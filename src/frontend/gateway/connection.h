@@ -288,8 +288,8 @@ class Connection : public net::ListHook {
   // What of the answer had moved when its timer was set.
   static constexpr std::uint64_t kNothingSeen = ~std::uint64_t{0};
   std::uint64_t answer_seen_ = kNothingSeen;
-  std::string_view answer_;       // of our own, what is left to write of its head
-  std::string_view answer_body_;  // ... and of its body
+  std::string_view answer_;       // of our own, what is left to write
+  std::string_view answer_body_;  // ... and behind that, where it had no room in the same buffer
 };
 
 }  // namespace sluice::gateway

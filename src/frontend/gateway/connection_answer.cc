@@ -6,11 +6,26 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace sluice::gateway {
 namespace {
 
 constexpr std::string_view kMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+struct Pieces {
+  std::string_view head;
+  std::string_view body;
+};
+
+// A body that has room behind its head goes there: the system sends one piece for 3 % less of a
+// refusal than two. `head` is at the beginning of the buffer; `body` may be in it as well.
+Pieces brought_together(std::span<char> buffer, std::string_view head, std::string_view body) {
+  const bool has_room = body.size() <= buffer.size() - head.size();
+  if (body.empty() || !has_room) return {.head = head, .body = body};
+  std::memmove(buffer.data() + head.size(), body.data(), body.size());
+  return {.head = {buffer.data(), head.size() + body.size()}, .body = {}};
+}
 
 }  // namespace
 
@@ -101,8 +116,9 @@ Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
       writer, net::persistence_for(keep_alive_, in_.floor > 0 ? head().minor_version : 1));
   const Result<std::string_view> head = writer.finish();
   if (!head) return cut();
-  answer_ = *head;
-  answer_body_ = body;
+  const Pieces pieces = brought_together(buffer, *head, body);
+  answer_ = pieces.head;
+  answer_body_ = pieces.body;
   exchange.answer_bytes = body.size();
   exchange.status = status;
   phase_ = Phase::answering;
@@ -113,7 +129,8 @@ Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
 Connection::Step Connection::write_answer() {
   while (!answer_.empty() || !answer_body_.empty()) {
     const std::array parts{net::part_of(answer_), net::part_of(answer_body_)};
-    const net::IoResult result = stream_.write(parts);
+    const std::size_t count = answer_body_.empty() ? 1 : 2;
+    const net::IoResult result = stream_.write(std::span{parts}.first(count));
     if (result.is_blocked()) {
       wait_for_client();
       return Step::wait;
