@@ -137,7 +137,7 @@ class ConfigurationReader {
     using identity::AddressSource;
     identity::ClientAddressConfig address;
     for (const std::string& range : texts(reader, "trusted_proxies")) {
-      address.trusted_proxies.push_back(rules::parse_address_range(range).value());
+      address.trusted_proxies.push_back(parse_proxy(range).value());
     }
     const std::string from = rules::lower_case(reader.text("address_from"));
     if (const auto hops = reader.number("hops")) {

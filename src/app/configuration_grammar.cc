@@ -34,6 +34,11 @@ config::Shape some(const config::Shape& one) { return one | list_of(one); }
 
 }  // namespace
 
+// Who comes through a Unix socket has the address 0.0.0.0 here, which nobody has in a network.
+Parsed<IpRange> parse_proxy(std::string_view text) {
+  return rules::parse_address_range(text == "unix" ? "0.0.0.0" : text);
+}
+
 Parsed<std::uint64_t> parse_memory(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, unsigned>, 3> kUnits{
       {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}}};
@@ -46,6 +51,8 @@ Parsed<std::uint64_t> parse_memory(std::string_view text) {
                  "write a number and KiB, MiB or GiB, as in 64MiB");
 }
 
+const Format kProxyFormat{"PROXY", "^([0-9A-Fa-f.:]+(/[0-9]{1,3})?|unix)$",
+                          mistake_of<parse_proxy>};
 const Format kMemoryFormat{"MEMORY", "^[0-9]+(KiB|MiB|GiB)$", mistake_of<parse_memory>};
 
 namespace {
@@ -243,10 +250,11 @@ const Section& clients_section() {
       .meaning = "How clients are told apart.",
       .keys = {
           {.name = "trusted_proxies",
-           .shape = some(text(rules::kAddressFormat)),
+           .shape = some(text(kProxyFormat)),
            .meaning = "Proxies whose word on the client's address counts; without any, the "
-                      "client is whoever is at the other end of the socket.",
-           .examples = {"[10.0.0.0/8]"}},
+                      "client is whoever is at the other end of the socket. Addresses, ranges of "
+                      "them, and `unix` for whoever comes through a Unix socket.",
+           .examples = {"[10.0.0.0/8]", "unix"}},
           {.name = "address_from",
            .shape = text(rules::kHeaderNameFormat),
            .meaning = "The one header that they write it to: `x-forwarded-for`, `forwarded`, "

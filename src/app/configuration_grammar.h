@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/grammar.h"
+#include <sluice/address.h>
 #include <sluice/diagnostic.h>
 
 #include <optional>
@@ -30,6 +31,8 @@ template <auto Parse>
 extern const config::Format kMemoryFormat;   // 64MiB
 extern const config::Format kSubjectFormat;  // ip=10.0.0.0/8, user=ann
 extern const config::Format kFactorFormat;   // 2x
+extern const config::Format kProxyFormat;    // 10.0.0.0/8, unix
 [[nodiscard]] Parsed<std::uint64_t> parse_memory(std::string_view text);
+[[nodiscard]] Parsed<IpRange> parse_proxy(std::string_view text);
 
 }  // namespace sluice::app

@@ -61,6 +61,7 @@ TEST(Configuration, BelievesForwardingHeadersOfTrustedProxies) {
             AddressSource::forwarded);
   EXPECT_EQ(source("trusted_proxies: [::1], address_from: CF-Connecting-IP"),
             AddressSource::header);
+  EXPECT_EQ(source("trusted_proxies: unix"), AddressSource::x_forwarded_for);
   EXPECT_EQ(source("hops: 2"), AddressSource::hops);
 }
 

@@ -20,7 +20,8 @@ Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
       held_(registry.gauge(frontend::kHeld)),
       keys_(registry.gauge(frontend::kKeys)),
       evictions_{registry.counter(frontend::kEvictions)},
-      blocks_{registry.counter(frontend::kBlocks)} {
+      blocks_{registry.counter(frontend::kBlocks)},
+      shadows_left_out_{registry.counter(frontend::kShadowsLeftOut)} {
   constexpr std::array kLogResults{"written", "suppressed", "dropped"};
   for (std::size_t i = 0; i < log_lines_.size(); ++i) {
     log_lines_[i].counter = registry.counter(frontend::kLogLines, {kLogResults[i]});
@@ -63,6 +64,7 @@ void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& tabl
   keys_.set(shard_, static_cast<double>(table.slots_used));
   evictions_.follow(shard_, table.counters.evicted);
   blocks_.follow(shard_, total.blocks);
+  shadows_left_out_.follow(shard_, total.shadows_left_out);
   log_lines_[0].follow(shard_, total.log_written);
   log_lines_[1].follow(shard_, total.log_suppressed);
   log_lines_[2].follow(shard_, total.log_dropped);

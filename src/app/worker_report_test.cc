@@ -37,18 +37,21 @@ TEST(WorkerReport, AddsUp) {
                                            .in_flight = 2,
                                            .held = 3,
                                            .blocks = 4,
+                                           .shadows_left_out = 6,
                                            .upstreams = {app(1, 5)}},
                                           {.connections = 10,
                                            .turned_away = 50,
                                            .in_flight = 20,
                                            .held = 30,
                                            .blocks = 40,
+                                           .shadows_left_out = 60,
                                            .upstreams = {app(0, 50)}}};
   const WorkerReport total = total_of(reports);
   EXPECT_EQ(total.connections, 11U);
   EXPECT_EQ(total.in_flight, 22U);
   EXPECT_EQ(total.held, 33U);
   EXPECT_EQ(total.blocks, 44U);
+  EXPECT_EQ(total.shadows_left_out, 66U);
   EXPECT_EQ(total.turned_away, 55U);
   ASSERT_EQ(total.upstreams.size(), 1U);
   const admin::ServerStatus& server = total.upstreams[0].servers.at(0);

@@ -102,6 +102,9 @@ inline constexpr Metric kEvictions{
     .name = "sluice_evictions_total",
     .help = "Counts that were forgotten early because the table was full."};
 inline constexpr Metric kBlocks{.name = "sluice_blocks_total", .help = "Blocks that began."};
+inline constexpr Metric kShadowsLeftOut{
+    .name = "sluice_shadows_left_out_total",
+    .help = "Shadow rules not looked at: the enforced ones took all room of a request."};
 inline constexpr Metric kReloads{.name = "sluice_config_reloads_total",
                                  .help = "Times that the configuration was read again.",
                                  .labels = {"result"}};

@@ -1,11 +1,13 @@
 """What the gateway passes on, in both directions, and what it keeps to itself."""
 
 import os
+import socket
 import threading
 import unittest
 
 from gateway_support import (
     PATIENCE,
+    Client,
     EarlyUpstream,
     GatewayTest,
     get,
@@ -94,6 +96,25 @@ class Headers(GatewayTest):
         self.assertEqual(request.all("x-forwarded-host"), ["b.example"])
         self.assertEqual(request.get("x-real-ip"), "10.4.4.4")
         self.assertIsNone(request.get("x_forwarded_for"))
+
+    # It has no address that could be told: 0.0.0.0 is nobody.
+    def test_who_comes_through_a_unix_socket_has_no_address(self):
+        path = os.path.join(self.folder, "front")
+        listen = f"['127.0.0.1:0', 'unix:{path}']"
+        rules = "[{name: each, per: ip, limit: 1/1h}]"
+        for clients, passed in (("", []), ("clients: {trusted_proxies: unix}", ["10.1.1.1"])):
+            with self.subTest(clients):
+                app = self.upstream()
+                front = self.gateway(app, listen=listen, rules=rules, more=clients)
+                sock = socket.socket(socket.AF_UNIX)
+                sock.connect(path)
+                with Client(sock) as client:
+                    self.assertEqual(client.get("/", "X-Forwarded-For: 10.1.1.1").status, 200)
+                    # Counted for whom the trusted proxy speaks.
+                    second = client.get("/", "X-Forwarded-For: 10.1.1.2").status
+                    self.assertEqual(second, 200 if passed else 429)
+                self.assertEqual(app.requests[0].all("x-forwarded-for"), passed)
+                front.stop()
 
     def test_the_port_is_the_one_that_the_client_came_to(self):
         app = self.upstream()

@@ -3,6 +3,7 @@
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 
@@ -10,6 +11,7 @@ namespace sluice::gateway {
 namespace {
 
 constexpr std::string_view kMaxForwards = "max-forwards";
+constexpr std::string_view kComma = ", ";
 
 // What this gateway says itself, in place of all that came under the name.
 bool is_written_here(ProxyWord word, ForwardedHeaders which) noexcept {
@@ -77,7 +79,8 @@ bool Connection::write_request_head() {
 void Connection::write_client(net::HeadWriter& writer, const ProxyWords& trusted) {
   const ForwardedHeaders which = options().forwarded_headers;
   if (writes_x_forwarded(which)) {
-    writer.header(kForwardedFor, forwarded_for(trusted.has(ProxyWord::forwarded_for)));
+    const std::string_view clients = forwarded_for(trusted.has(ProxyWord::forwarded_for));
+    if (!clients.empty()) writer.header(kForwardedFor, clients);
     if (!trusted.has(ProxyWord::proto)) writer.header(kForwardedProto, scheme());
     if (!trusted.has(ProxyWord::host) && !head().host.empty()) {
       writer.header(kForwardedHost, head().host);
@@ -95,11 +98,14 @@ std::string_view Connection::scheme() const noexcept {
   return stream_.tls() != nullptr ? "https" : "http";
 }
 
+// Whoever came through a Unix socket has no address to be told.
 std::string_view Connection::forwarded_for(bool continued) {
-  if (!continued) return peer_text_;
+  const std::string_view peer = peer_.is_local ? std::string_view{} : peer_text_;
+  if (!continued) return peer;
   TextWriter list = joined(kForwardedFor);
-  list.put(peer_text_);
-  return list.text();
+  list.put(peer);
+  const std::string_view text = list.text();
+  return peer.empty() ? text.substr(0, text.size() - std::min(text.size(), kComma.size())) : text;
 }
 
 std::string_view Connection::forwarded(bool continued) {
@@ -119,7 +125,7 @@ TextWriter Connection::joined(std::string_view name) {
   for (const HeaderView& header : head().headers) {
     if (!equals_ignoring_case(header.name, name) || header.value.empty()) continue;
     list.put(header.value);
-    list.put(", ");
+    list.put(kComma);
   }
   return list;
 }
