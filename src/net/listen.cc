@@ -79,7 +79,10 @@ Parsed<Listener> listen_on_any(const Endpoint& endpoint, const ListenOptions& op
 
 Parsed<Listener> listen_on_name(const Endpoint& endpoint, const ListenOptions& options) {
   const Parsed<Addresses> addresses = look_up(endpoint.name);
-  if (!addresses) return cannot_listen(endpoint, addresses.error().text());
+  if (!addresses) {
+    return cannot_listen(endpoint, addresses.error().text() +
+                                       "; write an address of this machine, or ':PORT' for all");
+  }
   const SocketAddress address = SocketAddress::of(addresses->front(), endpoint.port);
   return listen_on_ip(endpoint, address, true, options);
 }
