@@ -85,6 +85,7 @@ class ServeReader {
     take(reader, "idle_for", options.idle_for);
     take(reader, "body_rate", options.body_bytes_per_second);
     take(reader, "body_every", options.body_every);
+    take(reader, "written_rate", options.written_bytes_per_second);
     take(reader, "written_within", options.written_within);
     take(reader, "requests_per_connection", options.requests_per_connection);
     take(reader, "connections", options.connections_max);
@@ -146,22 +147,21 @@ class ServeReader {
     take(reader, "within", drain.within);
   }
 
-  // Null, with what is wrong reported, where the headers contradict one another.
-  [[nodiscard]] std::shared_ptr<const frontend::Answers> answers(const Node* gateway) const {
+  // None, with what is wrong reported, where the headers contradict one another.
+  void answers(const Node* gateway, ServeConfig& serve) const {
     frontend::RateHeaderOptions options;
     const Node* headers = nullptr;
     if (gateway != nullptr) headers = Reader{*gateway, gateway_section(), checked_}.find("headers");
     if (headers != nullptr && headers->is_map()) {
-      take_rate_headers(Reader{*headers, rate_headers_section(), checked_}, options);
+      const Reader reader{*headers, rate_headers_section(), checked_};
+      take_rate_headers(reader, options);
+      take_partitions(reader, options, serve.files_read);
     } else if (headers != nullptr) {
       options.families = families(config::items_of(*headers, checked_));
     }
     Parsed<frontend::RateHeaders> made = frontend::RateHeaders::create(options);
-    if (!made) {
-      diagnostics_.error(*headers, made.error());
-      return nullptr;
-    }
-    return std::make_shared<const frontend::Answers>(*std::move(made));
+    if (!made) return diagnostics_.error(*headers, made.error());
+    serve.gateway.answers = std::make_shared<const frontend::Answers>(*std::move(made));
   }
 
  private:
@@ -187,17 +187,23 @@ class ServeReader {
                          "write when: below");
     }
     options.only_tightest = reader.flag("only_tightest", false);
-    if (const Node* file = reader.find("partition_secret_file")) {
-      Parsed<std::string> secret = read_secret(path(file->text));
-      if (!secret) return diagnostics_.error(*file, secret.error());
-      options.partition_secret = *std::move(secret);
-    }
     if (const Node* map = reader.find("rename")) {
       for (std::size_t i = 0; i < map->size(); ++i) {
         const std::string& name = map->value(i).text;
         options.renamed.emplace_back(map->key(i).text, name == "none" ? std::string{} : name);
       }
     }
+  }
+
+  void take_partitions(const Reader& reader, frontend::RateHeaderOptions& options,
+                       std::vector<std::string>& files) const {
+    const Node* const file = reader.find("partition_secret_file");
+    if (file == nullptr) return;
+    files.push_back(path(file->text));
+    warn_of_exposure(files.back(), diagnostics_);
+    Parsed<std::string> secret = read_secret(files.back());
+    if (!secret) return diagnostics_.error(*file, secret.error());
+    options.partition_secret = *std::move(secret);
   }
 
   [[nodiscard]] static gateway::ForwardedHeaders forwarded_headers(std::string_view word) noexcept {
@@ -276,7 +282,7 @@ class ServeReader {
       const Reader reader{node, upstream_tls_section(), checked_};
       options.verify = reader.flag("verify", true);
       options.ca_file = path(reader.text("ca"));
-      if (!options.ca_file.empty()) serve.upstream_files.push_back(options.ca_file);
+      if (!options.ca_file.empty()) serve.files_read.push_back(options.ca_file);
     } else if (node.text != "true") {
       return nullptr;
     }
@@ -341,7 +347,7 @@ ServeConfig read_serve(const Node& root, const Checked& checked, const ServeCont
   if (const Node* node = top.find("gateway")) reader.gateway(*node, serve);
   if (const Node* node = top.find("access_log")) reader.access_log(*node, serve.access_log);
   if (const Node* node = top.find("drain")) reader.drain(*node, serve.drain);
-  serve.gateway.answers = reader.answers(top.find("gateway"));
+  reader.answers(top.find("gateway"), serve);
   if (!serve.listen.gateway.empty() && serve.gateway.routes.empty() && !top.has("routes")) {
     diagnostics.error(*top.find("listen"), "the gateway has no routes",
                       "write where requests go: upstreams and routes");

@@ -61,7 +61,7 @@ struct ServeConfig {
   AccessLogConfig access_log;
   AdminConfig admin;
   DrainConfig drain;
-  std::vector<std::string> upstream_files;  // certificates that upstreams are known by
+  std::vector<std::string> files_read;  // certificates of upstreams, the secret of partitions
 };
 
 // Whether only this machine can reach it.

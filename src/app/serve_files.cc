@@ -30,7 +30,7 @@ std::shared_ptr<const net::TlsServer> load_tls(const ServeConfig& serve,
 }
 
 std::vector<std::string> named_files(const Configuration& configuration) {
-  std::vector<std::string> files = configuration.serve.upstream_files;
+  std::vector<std::string> files = configuration.serve.files_read;
   const auto add = [&files](const std::string& file) { files.push_back(file); };
   const ClientsConfig& clients = configuration.clients;
   if (clients.api_keys) {

@@ -72,13 +72,6 @@ std::vector<std::string> usual_secret_fields() {
           "x-amz-signature"};
 }
 
-std::vector<std::string> usual_secret_headers() {
-  return {"authorization",       "cookie",       "ocp-apim-subscription-key",
-          "proxy-authorization", "set-cookie",   "x-amz-security-token",
-          "x-api-key",           "x-auth-token", "x-csrf-token",
-          "x-goog-api-key"};
-}
-
 // A session is worth as much as the password that began it.
 std::vector<std::string> usual_secret_cookies() {
   std::vector<std::string> names = usual_secret_fields();
@@ -86,6 +79,20 @@ std::vector<std::string> usual_secret_cookies() {
        {"asp.net_sessionid", "connect.sid", "csrftoken", "jsessionid", "phpsessid",
         "remember_token", "session", "session_id", "sessionid", "sid", "xsrf-token"}) {
     names.emplace_back(name);
+  }
+  return names;
+}
+
+// Also what is a secret elsewhere, as headers spell it: api_key is Api-Key, or X-Api-Key.
+std::vector<std::string> usual_secret_headers() {
+  std::vector<std::string> names{
+      "authorization",       "cookie",        "ocp-apim-subscription-key",
+      "proxy-authorization", "set-cookie",    "x-auth-token",
+      "x-csrf-token",        "x-goog-api-key"};
+  for (std::string& name : usual_secret_cookies()) {
+    std::ranges::replace(name, '_', '-');
+    names.push_back("x-" + name);
+    names.push_back(std::move(name));
   }
   return names;
 }

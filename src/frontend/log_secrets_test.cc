@@ -55,7 +55,9 @@ TEST(LogSecrets, HidesUserAndPasswordOfUrls) {
 
 TEST(LogSecrets, KnowsItsHeaders) {
   const LogSecrets usual;
-  for (const char* name : {"Authorization", "COOKIE", "x-api-key"}) {
+  for (const char* name :
+       {"Authorization", "COOKIE", "x-api-key", "Api-Key", "apikey", "X-Session-Id", "session-id",
+        "x-amz-security-token", "Token", "X-Access-Token"}) {
     EXPECT_TRUE(usual.is_secret_header(name)) << name;
   }
   EXPECT_FALSE(usual.is_secret_header("accept"));

@@ -347,6 +347,27 @@ class SlowClients(GatewayTest):
             wait_until(lambda: not front.connections(), "the gateway gives up")
         wait_until(lambda: "the client does not take its answer" in self.log(), "the log tells")
 
+    # Some bytes now and then would hold a server and a slot for ever.
+    def test_an_answer_that_is_taken_too_slowly(self):
+        app = self.upstream(lambda _, wire: wire.send(reply(b"x" * (16 << 20))) or True)
+        rules = "[{name: few, per: ip, limit: {concurrent: 1}}]"
+        more = (
+            "gateway: {written_within: 500ms, written_rate: 1000000}\n"
+            "access_log: {file: access.log}"
+        )
+        front = self.gateway(app, rules=rules, more=more)
+        with front.connect(receive_buffer=4096) as client:
+            client.send(get())
+            end = time.monotonic() + PATIENCE
+            while front.connections() and time.monotonic() < end:
+                try:
+                    client.sock.recv(512)
+                except ConnectionError:
+                    break
+                time.sleep(0.05)
+        wait_until(lambda: "takes its answer too slowly" in self.log(), "the log tells")
+        wait_until(lambda: front.get().status == 200, "the slot is free")
+
     def test_a_connection_has_so_many_requests(self):
         front = self.gateway(self.upstream(), more="gateway: {requests_per_connection: 2}")
         with front.connect() as client:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -103,6 +104,20 @@ class ReloadFiles(AdminTest):
         self.replace("token", 32 * "b")
         wait_until(lambda: status(32 * "b") == 200, "the new token is good")
         self.assertEqual(status(32 * "a"), 401)
+
+    def test_the_secret_of_partitions(self):
+        self.file("secret", "first")
+        more = "gateway: {headers: {families: [ietf-11], partition_secret_file: secret}}"
+        front = self.gateway(
+            self.upstream(), rules="[{name: a, per: ip, limit: 100/1h}]", more=more
+        )
+
+        def partition():
+            return re.search(r"pk=:([^:]+):", front.get().get("ratelimit")).group(1)
+
+        first = partition()
+        self.replace("secret", "second")
+        wait_until(lambda: partition() != first, "the new secret is used")
 
     def test_the_access_log_can_be_switched_on_moved_and_switched_off(self):
         app = self.upstream()

@@ -202,10 +202,7 @@ Connection::Step Connection::timed_out() {
     arm(options().body_every);  // slowly, but it does
     return Step::again;
   }
-  const auto milliseconds =
-      static_cast<std::uint64_t>(options().body_every / std::chrono::milliseconds{1});
-  const std::uint64_t wanted = milliseconds * options().body_bytes_per_second / 1000;
-  if (came < wanted) {
+  if (came < bytes_within(options().body_every, options().body_bytes_per_second)) {
     ++gateway_.counts_.timeouts;
     keep_alive_ = false;
     release_upstream(false);

@@ -47,6 +47,10 @@ namespace sluice::gateway {
 
 class Gateway;
 
+[[nodiscard]] constexpr std::uint64_t bytes_within(Nanos time, std::uint64_t per_second) noexcept {
+  return static_cast<std::uint64_t>(time / std::chrono::milliseconds{1}) * per_second / 1000;
+}
+
 // How many proxies a request may still pass; nothing: it does not say, or no number.
 [[nodiscard]] std::optional<std::uint64_t> max_forwards(
     std::span<const HeaderView> headers) noexcept;

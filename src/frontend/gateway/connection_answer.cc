@@ -151,13 +151,18 @@ void Connection::wait_for_client() noexcept {
   arm(options().written_within);
 }
 
-// Unless it does, slowly: nothing more could be written, but the system got rid of something.
+// Unless it does, slowly: nothing more could be written, but the system got rid of something. Too
+// slowly is not at all: it holds a server's connection, and what rules count at a time.
 Connection::Step Connection::not_taken() {
   const std::size_t seen = unsent_seen_;
   wait_for_client();
-  if (unsent_seen_ < seen) return Step::wait;
+  const std::uint64_t taken = seen - std::min(seen, unsent_seen_);
+  const std::uint64_t wanted =
+      bytes_within(options().written_within, options().written_bytes_per_second);
+  if (taken >= std::max<std::uint64_t>(wanted, 1)) return Step::wait;
   ++gateway_.counts_.timeouts;
-  exchange_->fault = "the client does not take its answer";
+  exchange_->fault =
+      taken == 0 ? "the client does not take its answer" : "the client takes its answer too slowly";
   return cut();
 }
 

@@ -74,7 +74,8 @@ struct GatewayOptions {
   Nanos idle_for{std::chrono::seconds{60}};     // between two requests
   Nanos body_every{std::chrono::seconds{10}};  // a body has to bring so many bytes in each of these
   std::uint64_t body_bytes_per_second = 200;
-  Nanos written_within{std::chrono::seconds{30}};  // a client has to take some bytes
+  Nanos written_within{std::chrono::seconds{30}};  // a client has to take so many, and at least one
+  std::uint64_t written_bytes_per_second = 200;
   std::uint32_t requests_per_connection = 10'000;
   std::uint32_t connections_max = 50'000;            // of each worker
   std::uint32_t connections_per_address = 0;         // of each worker; 0: any number
