@@ -82,6 +82,25 @@ TEST_F(AccessLogTest, WritesText) {
             "host=api.example.com id=r-1 suppressed=2\n");
 }
 
+TEST_F(AccessLogTest, NamesTheShadowRulesThatWouldRefuse) {
+  const auto shadow = [](const char* name, const char* most) {
+    rules::Rule made = rule(name, {limit(most), limit("1/1h")});
+    made.over.kind = rules::Over::Kind::shadow;
+    return made;
+  };
+  rules::Rule wide = rule("wide", {limit("9/1h")});
+  wide.over.kind = rules::Over::Kind::shadow;
+  use({shadow("first", "1/1m"), wide, shadow("second", "1/1s"), rule("api", {limit("9/1m")})});
+  AccessRecord one = record();
+  one.op = &decided();
+  EXPECT_EQ(member(json(one), "shadow"), "");
+  one.op = &decided();
+  EXPECT_EQ(member(json(one), "shadow"), "first,second");
+  EXPECT_NE(text(one).find(" shadow_deny rule=api reason=allowed shadow=first,second left=7/9"),
+            std::string::npos)
+      << text(one);
+}
+
 TEST_F(AccessLogTest, TellsWhatWasNoRequest) {
   const AccessRecord one{.at = WallTime{1s}, .status = 400};
   EXPECT_EQ(text(one),

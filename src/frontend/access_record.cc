@@ -56,6 +56,25 @@ bool is_before_ignoring_case(std::string_view a, std::string_view b) noexcept {
   return std::ranges::lexicographical_compare(a, b, {}, lower, lower);
 }
 
+// Rules that only tell, and would have refused: a,b. There is room for as many as can be asked.
+class ShadowRefusals {
+ public:
+  explicit ShadowRefusals(const engine::Op& op) noexcept {
+    const rules::Rule* last = nullptr;  // the limits of a rule stand beside one another
+    for (const engine::LimitOutcome& outcome : op.limits()) {
+      if (!outcome.shadow || outcome.decision.allowed() || outcome.rule == last) continue;
+      if (last != nullptr) writer_.put(',');
+      writer_.put(outcome.rule->name);
+      last = outcome.rule;
+    }
+  }
+  [[nodiscard]] std::string_view names() const noexcept { return writer_.text(); }
+
+ private:
+  std::array<char, store::kCallChecksMax * 65> room_;
+  TextWriter writer_{room_};
+};
+
 // ---- JSON -------------------------------------------------------------------------------------
 
 class JsonLine {
@@ -66,6 +85,10 @@ class JsonLine {
     if (value.empty()) return;
     begin(name);
     line_.json(shortened(value));
+  }
+  void whole_text(std::string_view name, std::string_view value) noexcept {
+    begin(name);
+    line_.json(value);
   }
   void number(std::string_view name, std::uint64_t value) noexcept {
     begin(name);
@@ -145,6 +168,9 @@ void put_decision(JsonLine& json, const engine::Op& op) noexcept {
     json.text("rule", op.rule->name);
     json.number("limit", op.decision.limit);
     json.number("remaining", op.decision.remaining);
+  }
+  if (const ShadowRefusals shadows{op}; !shadows.names().empty()) {
+    json.whole_text("shadow", shadows.names());
   }
   json.number_if("delay_ns", count_of(op.decision.delay));
 }
@@ -245,12 +271,10 @@ void put_fault(TextWriter& line, const AccessRecord& record) noexcept {
 void put_decision(TextWriter& line, const engine::Op& op) noexcept {
   line.put(' ');
   line.put(to_string(decision_word(op)));
-  if (op.rule == nullptr) {
-    put_pair(line, "reason", engine::to_string(op.reason));
-    return;
-  }
-  put_pair(line, "rule", op.rule->name);
+  if (op.rule != nullptr) put_pair(line, "rule", op.rule->name);
   put_pair(line, "reason", engine::to_string(op.reason));
+  put_pair(line, "shadow", ShadowRefusals{op}.names());
+  if (op.rule == nullptr) return;
   line.put(" left=");
   line.number(op.decision.remaining);
   line.put('/');

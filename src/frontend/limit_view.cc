@@ -56,10 +56,20 @@ Nanos available_in(const LimitOutcome& outcome) noexcept {
   return decision.reset_after;
 }
 
-// A client that waits as long as it is told must not be told of a longer wait beside it.
-Nanos no_longer_than_retry(Nanos time, const Op& op, const LimitView& view) noexcept {
-  const bool is_used_up = op.action != Action::pass && view.remaining == 0;
+// The refusal began a block, which lasts longer than what any limit of the rule asks for.
+bool began_block(const Op& op) noexcept {
+  if (op.rule == nullptr || !op.rule->block || !op.decision.retry_after) return false;
+  return std::ranges::none_of(op.limits(), [&](const LimitOutcome& one) {
+    return one.rule == op.rule && one.decision.retry_after >= op.decision.retry_after;
+  });
+}
+
+// A client that waits as long as it is told must not be told of a longer wait beside it, nor of a
+// shorter one where the rule will not hear it before.
+Nanos in_step_with_retry(Nanos time, const Op& op, const LimitOutcome& outcome) noexcept {
+  const bool is_used_up = op.action != Action::pass && outcome.decision.remaining == 0;
   if (!is_used_up || !op.decision.retry_after) return time;
+  if (outcome.rule == op.rule && began_block(op)) return *op.decision.retry_after;
   return std::min(time, *op.decision.retry_after);
 }
 
@@ -121,19 +131,17 @@ LimitView LimitViews::at(std::size_t place) const noexcept {
   while (end < op_.limits().size() && op_.limits()[end].rule == outcome.rule) ++end;
 
   const Decision& decision = outcome.decision;
-  LimitView view{
+  return {
       .rule = outcome.rule->name,
       .limit = outcome.limit->name,
       .number = end - first > 1 ? static_cast<unsigned>(place - first + 1) : 0,
       .policy = policy_of(outcome.limit->limit, outcome.amount, decision.limit),
       .capacity = decision.limit,
       .remaining = decision.remaining,
-      .available_in = available_in(outcome),
+      .available_in = in_step_with_retry(available_in(outcome), op_, outcome),
       .verdict = decision.verdict,
       .retry_after = decision.retry_after,
   };
-  view.available_in = no_longer_than_retry(view.available_in, op_, view);
-  return view;
 }
 
 LimitView LimitViews::of_block() const noexcept {

@@ -189,6 +189,20 @@ TEST_F(LimitViewTest, HasOneForABlockAlone) {
   EXPECT_EQ(retry_after_s(op), 900U);
 }
 
+// Who comes back when the limit would have room is refused by the block.
+TEST_F(LimitViewTest, WaitsForTheBlockThatBegan) {
+  rules::Rule blocking = rule("login", {limit("2/1s"), limit("4/1m")}, {per(PerKind::ip)});
+  blocking.block = rules::Block{.lasts = 15min, .after = 2};
+  use({blocking});
+  const engine::Op& first = decided_after(2);
+  ASSERT_EQ(first.reason, engine::Reason::limited);
+  EXPECT_EQ(views(first)[0].available_in, 500ms) << "one more is heard";
+  const engine::Op& last = decided();
+  ASSERT_EQ(last.reason, engine::Reason::limited);
+  ASSERT_EQ(retry_after_s(last), 900U);
+  EXPECT_EQ(views(last)[0].available_in, 15min);
+}
+
 // ---- when to come back ------------------------------------------------------------------------
 
 TEST_F(LimitViewTest, SaysNothingAboutComingBackWhereItDoesNotHelp) {
