@@ -314,7 +314,7 @@ const Section& rules_from_section() {
            {.name = "envoy",
             .shape = text(),
             .meaning = "The folder of files of envoyproxy/ratelimit. All below it are read, except "
-                       "names that begin with a dot.",
+                       "names that begin with a dot. A server watches it.",
             .examples = {"config"}},
            {.name = "evaluate",
             .shape = word({"independent"}),

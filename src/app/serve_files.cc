@@ -29,7 +29,7 @@ std::shared_ptr<const net::TlsServer> load_tls(const ServeConfig& serve,
   return loaded ? *std::move(loaded) : nullptr;
 }
 
-std::vector<std::string> named_files(const Configuration& configuration) {
+rules::WatchedPaths named_files(const Configuration& configuration) {
   std::vector<std::string> files = configuration.serve.files_read;
   const auto add = [&files](const std::string& file) { files.push_back(file); };
   const ClientsConfig& clients = configuration.clients;
@@ -57,7 +57,11 @@ std::vector<std::string> named_files(const Configuration& configuration) {
   for (std::string& file : files) file = std::filesystem::absolute(file).string();
   std::ranges::sort(files);
   files.erase(std::ranges::unique(files).begin(), files.end());
-  return files;
+  rules::WatchedPaths named{.files = std::move(files), .folders = {}};
+  if (configuration.envoy) {
+    named.folders.push_back(std::filesystem::absolute(configuration.envoy->folder).string());
+  }
+  return named;
 }
 
 std::shared_ptr<const admin::Guard> load_guard(const AdminConfig& config,

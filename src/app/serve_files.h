@@ -9,10 +9,9 @@
 #include "config/diagnostics.h"
 #include "frontend/admin/guard.h"
 #include "net/tls_server.h"
+#include "rules/source/watched_paths.h"
 
 #include <memory>
-#include <string>
-#include <vector>
 
 namespace sluice::app {
 
@@ -20,9 +19,9 @@ namespace sluice::app {
 [[nodiscard]] std::shared_ptr<const net::TlsServer> load_tls(const ServeConfig& serve,
                                                              config::Diagnostics& diagnostics);
 
-// All files that the configuration names and that may change while it is in force, without those of
-// rules. Absolute.
-[[nodiscard]] std::vector<std::string> named_files(const Configuration& configuration);
+// All that the configuration names and that may change while it is in force, but for a file of
+// rules, which the feed watches.
+[[nodiscard]] rules::WatchedPaths named_files(const Configuration& configuration);
 
 // Without a file there is a guard without a token.
 [[nodiscard]] std::shared_ptr<const admin::Guard> load_guard(const AdminConfig& config,

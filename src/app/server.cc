@@ -58,10 +58,10 @@ Diagnostic of_access_log(const Diagnostic& what) {
   return {.message = "the access log: " + what.message, .remedy = what.remedy};
 }
 
-std::vector<std::string> union_of(const std::vector<std::string>& a,
-                                  const std::vector<std::string>& b) {
-  std::vector<std::string> all;
-  std::ranges::set_union(a, b, std::back_inserter(all));
+rules::WatchedPaths union_of(const rules::WatchedPaths& a, const rules::WatchedPaths& b) {
+  rules::WatchedPaths all;
+  std::ranges::set_union(a.files, b.files, std::back_inserter(all.files));
+  std::ranges::set_union(a.folders, b.folders, std::back_inserter(all.folders));
   return all;
 }
 
@@ -317,16 +317,16 @@ void Server::run() {
   end();
 }
 
-// The file itself, and these.
-void Server::watch(std::vector<std::string> files) {
-  files.push_back(std::filesystem::absolute(options_.file).string());
-  if (files == watched_) return;
-  auto started = rules::FileWatch::start(files, {}, [this] { loop_->post([this] { reload(); }); });
+// The file itself, and what it names.
+void Server::watch(rules::WatchedPaths paths) {
+  paths.files.push_back(std::filesystem::absolute(options_.file).string());
+  if (paths == watched_) return;
+  auto started = rules::FileWatch::start(paths, {}, [this] { loop_->post([this] { reload(); }); });
   if (!started) {
     return options_.say("changes of files are not noticed: " + started.error().text());
   }
   watch_ = *std::move(started);
-  watched_ = std::move(files);
+  watched_ = std::move(paths);
 }
 
 // Twice as often as it has to be.
@@ -387,7 +387,7 @@ bool Server::take_over(config::Diagnostics& diagnostics) {
     return false;
   }
   // Before they are read. While the new ones cannot be used, those in force matter as well.
-  std::vector<std::string> named = named_files(configuration);
+  rules::WatchedPaths named = named_files(configuration);
   watch(union_of(named, named_));
   const Named files = load(configuration.serve, diagnostics);
   if (!diagnostics.ok() || !room_->replace(configuration, diagnostics)) return false;

@@ -25,6 +25,7 @@
 #include "net/signals.h"
 #include "rules/source/file_watch.h"
 #include "rules/source/rule_source.h"
+#include "rules/source/watched_paths.h"
 #include <sluice/clock.h>
 
 #include <functional>
@@ -80,7 +81,7 @@ class Server {
                                 config::Diagnostics& diagnostics);
   void on_signal(int number);
   void reopen_log();
-  void watch(std::vector<std::string> files);
+  void watch(rules::WatchedPaths paths);
   void reload();
   void reload_if_changed();
   [[nodiscard]] bool take_over(config::Diagnostics& diagnostics);
@@ -117,9 +118,9 @@ class Server {
   bool admin_needs_token_ = false;        // somebody from elsewhere can reach it
   std::unique_ptr<RuleFeed> feed_;        // null: rules are in the file itself
   std::unique_ptr<rules::FileWatch> watch_;
-  std::vector<std::string> watched_;  // by it
-  std::vector<std::string> named_;    // files of the configuration in force
-  Configuration began_with_;          // for what changes with a restart only
+  rules::WatchedPaths watched_;  // by it
+  rules::WatchedPaths named_;    // by the configuration in force
+  Configuration began_with_;     // for what changes with a restart only
   AccessLogConfig log_;
   DrainConfig drain_;
   net::Timer drain_soon_;

@@ -1,3 +1,4 @@
+#include "base/folder.h"
 #include "base/text.h"
 #include "config/document.h"
 #include "config/json.h"
@@ -318,22 +319,16 @@ void report(Diagnostics& diagnostics, const std::filesystem::path& path, std::st
 
 // Regular files below a folder, also through links, in the order of their paths.
 std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder,
-                                               Diagnostics& diagnostics, bool ignore_dot_files) {
-  std::vector<std::filesystem::path> files;
-  std::error_code error;
-  std::filesystem::recursive_directory_iterator entry{folder, error};
-  for (const auto end = std::filesystem::recursive_directory_iterator{}; !error && entry != end;
-       entry.increment(error)) {
-    const bool hidden = entry->path().filename().string().starts_with('.');
-    std::error_code ignored;
-    if (hidden && ignore_dot_files) {
-      if (entry->is_directory(ignored)) entry.disable_recursion_pending();
-      continue;
-    }
-    if (entry->is_regular_file(ignored)) files.push_back(entry->path());
+                                               Diagnostics& diagnostics) {
+  const FolderContent content = visible_below(folder);
+  if (content.error) {
+    report(diagnostics, folder, "the folder cannot be read: " + content.error.message());
   }
-  if (error) report(diagnostics, folder, "the folder cannot be read: " + error.message());
-  std::sort(files.begin(), files.end());
+  std::vector<std::filesystem::path> files;
+  for (const std::filesystem::directory_entry& entry : content.entries) {
+    std::error_code ignored;
+    if (entry.is_regular_file(ignored)) files.push_back(entry.path());
+  }
   return files;
 }
 
@@ -349,7 +344,7 @@ EnvoyRules load_envoy_rules(std::span<const EnvoyFile> files, Diagnostics& diagn
 EnvoyRules load_envoy_directory(const std::filesystem::path& folder, Diagnostics& diagnostics,
                                 const EnvoyOptions& options) {
   std::vector<EnvoyFile> files;
-  for (const auto& path : files_below(folder, diagnostics, options.ignore_dot_files)) {
+  for (const auto& path : files_below(folder, diagnostics)) {
     std::ifstream stream{path, std::ios::binary};
     std::string text{std::istreambuf_iterator<char>{stream}, std::istreambuf_iterator<char>{}};
     if (!stream) report(diagnostics, path, "the file cannot be read");

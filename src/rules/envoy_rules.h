@@ -70,7 +70,6 @@ struct EnvoyFile {
 
 struct EnvoyOptions {
   bool merge_domains = false;          // the same domain may occur in several files
-  bool ignore_dot_files = true;        // as a mounted ConfigMap has
   std::size_t bytes_max = 16U << 20U;  // of one file
 };
 
@@ -108,7 +107,7 @@ class EnvoyRules {
                                           config::Diagnostics& diagnostics,
                                           const EnvoyOptions& options = {});
 
-// Every file below a folder, in the order of their paths.
+// Every file below a folder, in the order of their paths; see visible_below().
 [[nodiscard]] EnvoyRules load_envoy_directory(const std::filesystem::path& folder,
                                               config::Diagnostics& diagnostics,
                                               const EnvoyOptions& options = {});

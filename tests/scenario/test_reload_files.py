@@ -91,6 +91,62 @@ class ReloadFiles(AdminTest):
         front.says("kept the old configuration")
         self.assertEqual(self.shown(front), "second")
 
+    # ---- trees of envoyproxy/ratelimit ----------------------------------------------------------
+
+    def tree(self, amount, domain="edge"):
+        limit = f"{{unit: second, requests_per_unit: {amount}}}"
+        return f"domain: {domain}\ndescriptors: [{{key: client, rate_limit: {limit}}}]\n"
+
+    def told_after(self, front, change, sentence):
+        """What the server says after a change, from one of these sentences on."""
+        before = len(front.said)
+        change()
+        wait_until(lambda: sentence in front.said[before:], f"{sentence}: {front.said}")
+        return front.said[before:]
+
+    def test_a_folder_of_trees_is_watched(self):
+        os.mkdir(self.path("trees"))
+        self.file("trees/a.yaml", self.tree(1))
+        front = self.gateway(self.upstream(), more="rules_from: {envoy: trees}")
+        took, kept = "took over the new configuration", "kept the old configuration"
+        self.told_after(front, lambda: self.file("trees/a.yaml", self.tree(2)), took)
+        # A broken one is told of with its place, and changes nothing.
+        told = self.told_after(front, lambda: self.file("trees/a.yaml", self.tree("x")), kept)
+        self.assertRegex(told, r"trees/a\.yaml:2:\d+: .*'x' is no such number")
+        self.told_after(front, lambda: self.replace("trees/a.yaml", self.tree(3)), took)
+        # A new file is part of them, here a second one for the same domain.
+        told = self.told_after(front, lambda: self.file("trees/b.yaml", self.tree(4)), kept)
+        self.assertIn("the domain 'edge' is already in", told)
+        self.told_after(front, lambda: os.remove(self.path("trees/b.yaml")), took)
+        self.assertEqual(front.get().status, 200)
+
+    def test_a_folder_of_trees_that_kubernetes_mounts_is_watched(self):
+        def publish(version, *files):
+            os.makedirs(self.path(f"trees/..{version}"))
+            for name, text in files:
+                self.file(f"trees/..{version}/{name}", text)
+            os.symlink(f"..{version}", self.path("trees/..new"))
+            os.replace(self.path("trees/..new"), self.path("trees/..data"))
+
+        publish(1, ("a.yaml", self.tree(1)))
+        os.symlink("..data/a.yaml", self.path("trees/a.yaml"))
+        front = self.gateway(self.upstream(), more="rules_from: {envoy: trees}")
+        took, kept = "took over the new configuration", "kept the old configuration"
+        self.told_after(front, lambda: publish(2, ("a.yaml", self.tree(2))), took)
+        self.told_after(front, lambda: publish(3, ("a.yaml", self.tree("x"))), kept)
+        self.told_after(front, lambda: publish(4, ("a.yaml", self.tree(4))), took)
+
+    def test_another_folder_of_trees_is_watched_once_it_is_named(self):
+        for name in ("trees", "others"):
+            os.mkdir(self.path(name))
+            self.file(f"{name}/a.yaml", self.tree(1))
+        app = self.upstream()
+        front = self.gateway(app, more="rules_from: {envoy: trees}")
+        took = "took over the new configuration"
+        text = self.configuration(app, more="rules_from: {envoy: others}") + "\n"
+        self.told_after(front, lambda: self.replace("sluice.yaml", text), took)
+        self.told_after(front, lambda: self.file("others/a.yaml", self.tree(2)), took)
+
     # ---- what else a reload does ----------------------------------------------------------------
 
     def test_the_token_of_the_admin_listener(self):

@@ -33,7 +33,7 @@ Parsed<Fetched> FileSource::fetch() {
 
 Parsed<void> FileSource::watch(const Changed& changed) {
   unwatch();
-  auto watch = FileWatch::start({path_}, options_.watch, changed);
+  auto watch = FileWatch::start({.files = {path_}, .folders = {}}, options_.watch, changed);
   if (!watch) return tl::unexpected(std::move(watch.error()));
   const std::scoped_lock lock{mutex_};
   watch_ = *std::move(watch);

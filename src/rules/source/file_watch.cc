@@ -1,16 +1,19 @@
 #include "rules/source/file_watch.h"
 
+#include "base/folder.h"
 #include <sluice/clock.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace sluice::rules {
 namespace {
@@ -27,10 +30,11 @@ timespec for_poll(Nanos time) {
 
 }  // namespace
 
-Parsed<std::unique_ptr<FileWatch>> FileWatch::start(std::vector<std::string> paths,
-                                                    const FileWatchTimes& times,
+Parsed<std::unique_ptr<FileWatch>> FileWatch::start(WatchedPaths paths, const FileWatchTimes& times,
                                                     std::function<void()> changed) {
-  const std::string names = fmt::format("{}", fmt::join(paths, ", "));
+  std::vector<std::string> all = paths.files;
+  all.insert(all.end(), paths.folders.begin(), paths.folders.end());
+  const std::string names = fmt::format("{}", fmt::join(all, ", "));
   FileDescriptor stop{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   if (!stop) {
     return mistake(
@@ -48,8 +52,8 @@ Parsed<std::unique_ptr<FileWatch>> FileWatch::start(std::vector<std::string> pat
   return watch;
 }
 
-FileWatch::FileWatch(std::vector<std::string> paths, const FileWatchTimes& times,
-                     std::function<void()> changed, FileDescriptor stop)
+FileWatch::FileWatch(WatchedPaths paths, const FileWatchTimes& times, std::function<void()> changed,
+                     FileDescriptor stop)
     : paths_(std::move(paths)),
       times_(times),
       changed_(std::move(changed)),
@@ -103,15 +107,26 @@ void FileWatch::look(MonoTime now) {
   if (look_at_all() != looks_) debounce_.event(now);
 }
 
-std::vector<FileWatch::Looks> FileWatch::look_at_all() const {
-  std::vector<Looks> all;
-  for (const std::string& path : paths_) all.push_back(look_at(path));
+std::map<std::string, FileWatch::Looks> FileWatch::look_at_all() const {
+  std::map<std::string, Looks> all;
+  for (const std::string& path : paths_.files) all[path] = look_at(path);
+  for (const std::string& folder : paths_.folders) {
+    all[folder] = look_at(folder);
+    for (const std::filesystem::directory_entry& entry : visible_below(folder).entries) {
+      all[entry.path().string()] = look_at(entry.path().string());
+    }
+  }
   return all;
 }
 
 FileWatch::Looks FileWatch::look_at(const std::string& path) {
   struct stat file{};
   if (::stat(path.c_str(), &file) != 0) return {};
+  // Its times also tell of hidden names in it, which do not matter.
+  if (S_ISDIR(file.st_mode)) {
+    return {static_cast<std::int64_t>(file.st_dev), static_cast<std::int64_t>(file.st_ino),
+            file.st_mode};
+  }
   return {static_cast<std::int64_t>(file.st_dev),
           static_cast<std::int64_t>(file.st_ino),
           file.st_size,

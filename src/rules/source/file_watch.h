@@ -1,9 +1,9 @@
 // Calls back when one of some paths may lead to other content than before.
 //
 // Noticed are: writing in place, renaming over, deleting and creating again, changed permissions,
-// and symbolic links replaced anywhere on the way, as Kubernetes does with its volumes. What causes
-// no event (network file systems, a machine without watches left) is found by looking at the file
-// now and then. A burst of events is one call.
+// and symbolic links replaced anywhere on the way, as Kubernetes does with its volumes; in folders
+// also what is new there. What causes no event (network file systems, a machine without watches
+// left) is found by looking at the file now and then. A burst of events is one call.
 //
 // One thread of its own, which sleeps while nothing happens. Construct and destroy in one thread.
 #pragma once
@@ -11,6 +11,7 @@
 #include "base/file_descriptor.h"
 #include "rules/source/debounce.h"
 #include "rules/source/inotify.h"
+#include "rules/source/watched_paths.h"
 #include <sluice/diagnostic.h>
 #include <sluice/time.h>
 
@@ -18,12 +19,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
-#include <vector>
 
 namespace sluice::rules {
 
@@ -35,8 +36,8 @@ struct FileWatchTimes {
 
 class FileWatch {
  public:
-  // Changes after it returns are noticed. Paths are absolute; `changed` must not block.
-  [[nodiscard]] static Parsed<std::unique_ptr<FileWatch>> start(std::vector<std::string> paths,
+  // Changes after it returns are noticed. `changed` must not block.
+  [[nodiscard]] static Parsed<std::unique_ptr<FileWatch>> start(WatchedPaths paths,
                                                                 const FileWatchTimes& times,
                                                                 std::function<void()> changed);
   FileWatch(const FileWatch&) = delete;
@@ -50,10 +51,10 @@ class FileWatch {
   // What tells one state of the file from another without reading it; zeros if there is none.
   using Looks = std::array<std::int64_t, 7>;
 
-  FileWatch(std::vector<std::string> paths, const FileWatchTimes& times,
-            std::function<void()> changed, FileDescriptor stop);
+  FileWatch(WatchedPaths paths, const FileWatchTimes& times, std::function<void()> changed,
+            FileDescriptor stop);
   [[nodiscard]] static Looks look_at(const std::string& path);
-  [[nodiscard]] std::vector<Looks> look_at_all() const;
+  [[nodiscard]] std::map<std::string, Looks> look_at_all() const;
   void run();
   void follow();
   void look(MonoTime now);
@@ -61,7 +62,7 @@ class FileWatch {
   [[nodiscard]] bool wait_until(MonoTime until) const;
   [[nodiscard]] bool stops_within(Nanos time) const;
 
-  const std::vector<std::string> paths_;
+  const WatchedPaths paths_;
   const FileWatchTimes times_;
   const std::function<void()> changed_;
   const FileDescriptor stop_;
@@ -69,7 +70,7 @@ class FileWatch {
   // The thread's own.
   std::optional<Inotify> inotify_;
   Debounce debounce_;
-  std::vector<Looks> looks_;
+  std::map<std::string, Looks> looks_;  // by path
   MonoTime next_look_;
 
   mutable std::mutex mutex_;

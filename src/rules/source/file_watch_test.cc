@@ -1,5 +1,6 @@
 #include "rules/source/file_watch.h"
 
+#include "rules/source/file_watch_fixture.h"
 #include "rules/source/read_file.h"
 #include "support/temp_folder.h"
 #include <sluice/clock.h>
@@ -7,12 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <set>
 #include <sys/stat.h>
 #include <vector>
@@ -24,63 +22,13 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-// Only an event can be noticed before the test gives up: looking comes much later.
-constexpr FileWatchTimes kEventsOnly{
-    .debounce = {.quiet = 2ms, .at_most = 50ms}, .look_every = 1h, .use_events = true};
-constexpr FileWatchTimes kLooksOnly{
-    .debounce = {.quiet = 2ms, .at_most = 50ms}, .look_every = 5ms, .use_events = false};
-constexpr auto kDeadline = 20s;
-
-void write(const std::string& path, const std::string& text) {
-  std::ofstream{path, std::ios::trunc} << text;
-}
-void write_by_rename(const std::string& path, const std::string& text) {
-  write(path + "~", text);
-  fs::rename(path + "~", path);
-}
-void swap_link(const std::string& link, const std::string& target) {
-  fs::create_symlink(target, link + "~");
-  fs::rename(link + "~", link);
-}
-
-// Reads the file on every call, as a user of the watch does, and keeps what it saw.
-class Reader {
+// Of one file. "-" is none at all.
+class Reader : public WatchingReader {
  public:
-  Reader(std::string path, const FileWatchTimes& times) : path_(std::move(path)) {
-    watch_ = FileWatch::start({path_}, times, [this] { read(); }).value();
-  }
-
-  // Whether the newest content seen becomes this one. "-" is none at all.
-  [[nodiscard]] bool comes_to(const std::string& text) {
-    std::unique_lock lock{mutex_};
-    return seen_more_.wait_for(lock, kDeadline,
-                               [&] { return !seen_.empty() && seen_.back() == text; });
-  }
-  // Whether it is called so often within a short time.
-  [[nodiscard]] bool is_called(std::size_t times) {
-    std::unique_lock lock{mutex_};
-    return seen_more_.wait_for(lock, 200ms, [&] { return seen_.size() >= times; });
-  }
-  [[nodiscard]] std::vector<std::string> seen() {
-    const std::scoped_lock lock{mutex_};
-    return seen_;
-  }
-  [[nodiscard]] std::string problem() const { return watch_->problem(); }
-  void stop() { watch_.reset(); }
-
- private:
-  void read() {
-    auto text = read_file(path_, {});
-    const std::scoped_lock lock{mutex_};
-    seen_.push_back(text.value_or("-"));
-    seen_more_.notify_all();
-  }
-
-  std::string path_;
-  std::mutex mutex_;
-  std::condition_variable seen_more_;
-  std::vector<std::string> seen_;
-  std::unique_ptr<FileWatch> watch_;  // last: its thread uses the others
+  Reader(const std::string& path, const FileWatchTimes& times)
+      : WatchingReader(
+            {.files = {path}, .folders = {}}, [path] { return read_file(path, {}).value_or("-"); },
+            times) {}
 };
 
 // What everything here must hold for, by events and by looking.
@@ -232,7 +180,7 @@ TEST(FileWatch, OtherFilesInTheFolderDoNotMatter) {
   const testing::TempFolder folder;
   write(folder.file("rules"), "one");
   Inotify inotify;
-  inotify.follow(std::array{folder.file("rules")});
+  inotify.follow({.files = {folder.file("rules")}, .folders = {}});
   write(folder.file("other"), "x");
   fs::remove(folder.file("other"));
   EXPECT_FALSE(inotify.drain());
@@ -248,11 +196,11 @@ TEST(FileWatch, SeveralFilesAreWatchedTogether) {
   write(folder.file("v1/linked"), "one");
   fs::create_symlink("v1", folder.file("..data"));
   fs::create_symlink("..data/linked", folder.file("linked"));
-  const std::array paths{folder.file("a"), folder.file("b"), folder.file("v1/linked"),
-                         folder.file("linked")};
+  const std::vector<std::string> paths{folder.file("a"), folder.file("b"), folder.file("v1/linked"),
+                                       folder.file("linked")};
   for (const std::string& path : paths) write(path, "one");
   Inotify inotify;
-  inotify.follow(paths);
+  inotify.follow({.files = paths, .folders = {}});
   for (const std::string& path : paths) {
     write(path, "two");
     EXPECT_TRUE(inotify.drain()) << path;
@@ -272,7 +220,7 @@ TEST(FileWatch, PermissionsOfAFolderOnTheWayMatter) {
   fs::create_directory(folder.file("on/the"));
   write(folder.file("on/the/way"), "one");
   Inotify inotify;
-  inotify.follow(std::array{folder.file("on/the/way")});
+  inotify.follow({.files = {folder.file("on/the/way")}, .folders = {}});
   ASSERT_EQ(::chmod(folder.file("on").c_str(), 0700), 0);
   EXPECT_TRUE(inotify.drain());
 }

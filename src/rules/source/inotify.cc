@@ -1,16 +1,18 @@
 #include "rules/source/inotify.h"
 
+#include "base/folder.h"
+
 #include <fmt/format.h>
 
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <sys/inotify.h>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace sluice::rules {
 namespace {
@@ -36,42 +38,57 @@ std::string problem_with(std::string_view what, int error) {
                      remedy_for(error));
 }
 
-std::vector<PathChain> chains_of(std::span<const std::string> paths) {
-  std::vector<PathChain> chains;
-  for (const std::string& path : paths) chains.push_back(path_chain(path));
-  return chains;
-}
-
 }  // namespace
 
 Inotify::Inotify() : inotify_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
   if (!inotify_) problem_ = problem_with("for changes", errno);
 }
 
-void Inotify::follow(std::span<const std::string> paths) {
+void Inotify::follow(const WatchedPaths& paths) {
   if (!inotify_) return;
   // What changed before its watch was set shows in the second look. Somebody who swaps links all
   // the time could keep this busy; the last watches then still tell of the next swap.
   constexpr int kLooksMax = 10;
-  std::vector<PathChain> chains = chains_of(paths);
+  Ways ways = ways_of(paths);
   for (int look = 0; look < kLooksMax; ++look) {
-    watch(chains);
-    std::vector<PathChain> now = chains_of(paths);
-    if (now == chains) return;
-    chains = std::move(now);
+    watch(ways);
+    Ways now = ways_of(paths);
+    if (now == ways) return;
+    ways = std::move(now);
   }
 }
 
-void Inotify::watch(std::span<const PathChain> chains) {
+Inotify::Ways Inotify::ways_of(const WatchedPaths& paths) {
+  Ways ways;
+  for (const std::string& path : paths.files) ways.chains.push_back(path_chain(path));
+  for (const std::string& folder : paths.folders) {
+    ways.chains.push_back(path_chain(folder));
+    const std::string end = ways.chains.back().file;
+    if (end.empty()) continue;
+    ways.whole_folders.insert(end);
+    for (const std::filesystem::directory_entry& entry : visible_below(end).entries) {
+      std::error_code gone;
+      if (std::filesystem::is_directory(entry.symlink_status(gone))) {
+        ways.whole_folders.insert(entry.path().string());
+      } else {
+        ways.chains.push_back(path_chain(entry.path().string()));
+      }
+    }
+  }
+  return ways;
+}
+
+void Inotify::watch(const Ways& ways) {
   // What several paths run through is watched for all of them.
   std::map<std::string, Names> folders;
-  std::set<std::string> with_files;
-  for (const PathChain& chain : chains) {
+  std::set<std::string> with_files = ways.whole_folders;
+  for (const PathChain& chain : ways.chains) {
     for (const auto& [folder, names] : chain.names) {
-      folders[folder].insert(names.begin(), names.end());
+      folders[folder].some.insert(names.begin(), names.end());
     }
     with_files.insert(chain.last_folder);
   }
+  for (const std::string& folder : ways.whole_folders) folders[folder].all_visible = true;
   std::map<int, Names> watched;
   problem_.clear();
   for (const auto& [folder, names] : folders) {
@@ -82,9 +99,11 @@ void Inotify::watch(std::span<const PathChain> chains) {
       problem_ = problem_with(folder, errno);
     }
   }
-  // Their folders tell of most changes, so it is no problem if one of these fails.
-  for (const PathChain& chain : chains) {
-    if (!chain.file.empty()) add(chain.file, kFileEvents, {}, watched);
+  // Their folders tell of most changes, so it is no problem if one of these fails. Another watch on
+  // a folder would take the place of the one that it has.
+  for (const PathChain& chain : ways.chains) {
+    if (chain.file.empty() || folders.contains(chain.file)) continue;
+    add(chain.file, kFileEvents, {}, watched);
   }
   for (const auto& [number, names] : watched_) {
     if (!watched.contains(number)) ::inotify_rm_watch(inotify_.get(), number);
@@ -96,7 +115,9 @@ bool Inotify::add(const std::string& path, std::uint32_t events, const Names& na
                   std::map<int, Names>& watched) {
   const int number = ::inotify_add_watch(inotify_.get(), path.c_str(), events);
   if (number < 0) return false;
-  watched[number].insert(names.begin(), names.end());
+  Names& known = watched[number];
+  known.some.insert(names.some.begin(), names.some.end());
+  known.all_visible = known.all_visible || names.all_visible;
   return true;
 }
 
@@ -123,7 +144,8 @@ bool Inotify::concerns(int watch, std::uint32_t events, const std::string& name)
   if ((events & IN_Q_OVERFLOW) != 0) return true;  // anything may have happened
   const auto found = watched_.find(watch);
   if (found == watched_.end()) return false;
-  return name.empty() || found->second.contains(name);
+  const Names& names = found->second;
+  return name.empty() || names.some.contains(name) || (names.all_visible && name[0] != '.');
 }
 
 }  // namespace sluice::rules

@@ -1,17 +1,19 @@
 // Watches on every directory entry that some paths run through, and on the files at their ends.
 //
 // The kernel watches objects, not paths: after each change the path may run elsewhere, so watches
-// are set anew. One thread.
+// are set anew. In a folder that is watched as a whole every visible name matters, also one that is
+// not there yet. One thread.
 #pragma once
 
 #include "base/file_descriptor.h"
 #include "rules/source/path_chain.h"
+#include "rules/source/watched_paths.h"
 
 #include <cstdint>
 #include <map>
 #include <set>
-#include <span>
 #include <string>
+#include <vector>
 
 namespace sluice::rules {
 
@@ -24,7 +26,7 @@ class Inotify {
 
   // Watches what the paths run through now. Whatever changes after it began is either in what it
   // saw or will be an event.
-  void follow(std::span<const std::string> paths);
+  void follow(const WatchedPaths& paths);
 
   // Takes all events out of the queue. Whether one of them concerns a path.
   [[nodiscard]] bool drain();
@@ -33,16 +35,28 @@ class Inotify {
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
 
  private:
-  using Names = std::set<std::string>;
+  // What paths run through at one moment.
+  struct Ways {
+    std::vector<PathChain> chains;
+    std::set<std::string> whole_folders;  // without links in their paths
 
-  void watch(std::span<const PathChain> chains);
+    friend bool operator==(const Ways&, const Ways&) = default;
+  };
+  // Which names in a folder matter. Of an object that is watched by itself, none.
+  struct Names {
+    std::set<std::string> some;
+    bool all_visible = false;
+  };
+
+  [[nodiscard]] static Ways ways_of(const WatchedPaths& paths);
+  void watch(const Ways& ways);
   // Whether the kernel now watches it.
   bool add(const std::string& path, std::uint32_t events, const Names& names,
            std::map<int, Names>& watched);
   [[nodiscard]] bool concerns(int watch, std::uint32_t events, const std::string& name) const;
 
   FileDescriptor inotify_;
-  std::map<int, Names> watched_;  // by the kernel's number; without names: the object itself
+  std::map<int, Names> watched_;  // by the kernel's number
   std::string problem_;
 };
 
