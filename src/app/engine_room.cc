@@ -15,10 +15,22 @@ void erase_ended(std::vector<Entry>& list, WallTime now) {
   std::erase_if(list, [now](const Entry& one) { return !one.holds(now); });
 }
 
-// Those of the file, except where one was added for the same subject; then those that were added.
+// Added ones first: of several for one subject, the first that holds counts. The file's stand
+// behind them, since they hold again once those have ended, when nobody edits anything.
 template <class Entry>
 std::vector<Entry> merged_list(const std::vector<Entry>& of_file, const std::vector<Entry>& added,
                                WallTime now) {
+  std::vector<Entry> all = added;
+  all.insert(all.end(), of_file.begin(), of_file.end());
+  erase_ended(all, now);
+  return all;
+}
+
+// Those of the file, except where one that was added holds for the same subject; then the others.
+template <class Entry>
+std::vector<Entry> shown_list(const std::vector<Entry>& of_file, std::vector<Entry> added,
+                              WallTime now) {
+  erase_ended(added, now);
   std::vector<Entry> all = of_file;
   for (const Entry& entry : added) {
     std::erase_if(all, [&](const Entry& one) { return one.subject == entry.subject; });
@@ -145,7 +157,10 @@ ExceptionsConfig EngineRoom::merged(const ExceptionsConfig& added) const {
 
 ExceptionsConfig EngineRoom::exceptions() const {
   const std::lock_guard editing{editing_};
-  return merged(added_);
+  const WallTime now = clock_.now().wall();
+  return {.allow = shown_list(of_file_.allow, added_.allow, now),
+          .deny = shown_list(of_file_.deny, added_.deny, now),
+          .overrides = shown_list(of_file_.overrides, added_.overrides, now)};
 }
 
 // What holds with these additions, of which one list was edited. Rules stay as they are, and so

@@ -71,7 +71,8 @@ class EngineRoom {
 
   // ---- exceptions -----------------------------------------------------------------------------
 
-  // In place of one for the same subject that was added before.
+  // In place of one for the same subject that was added before; until it ends or is removed, also
+  // of the file's.
   [[nodiscard]] Parsed<void> allow(engine::ListEntry entry);
   [[nodiscard]] Parsed<void> deny(engine::ListEntry entry);
   [[nodiscard]] Parsed<void> multiply(engine::Override entry);
@@ -79,7 +80,7 @@ class EngineRoom {
   bool remove_allowed(const engine::Subject& subject);
   bool remove_denied(const engine::Subject& subject);
   bool remove_override(const engine::Subject& subject);
-  // The file's and those that were added, without those that have ended.
+  // What holds now: the file's and those that were added.
   [[nodiscard]] ExceptionsConfig exceptions() const;
 
   // ---- blocks ---------------------------------------------------------------------------------
@@ -97,6 +98,7 @@ class EngineRoom {
   [[nodiscard]] bool open_state(const StateConfig& state, config::Diagnostics& diagnostics);
   [[nodiscard]] std::shared_ptr<const engine::EnvoySnapshot> envoy_snapshot(
       const EnvoyConfig& envoy, config::Diagnostics& diagnostics);
+  // To be looked up: with what holds later, too.
   [[nodiscard]] ExceptionsConfig merged(const ExceptionsConfig& added) const;
   [[nodiscard]] bool publish_rules(Content content, const rules::RuleList& rules,
                                    config::Diagnostics& diagnostics);

@@ -139,6 +139,53 @@ TEST_F(RoomTest, IsEditedAtRunTime) {
   EXPECT_EQ(passed(worker, 1, "192.0.2.2"), 1);
 }
 
+// What was added for somebody stands before what the file says of them, and no longer than it
+// holds: nobody edits anything when its time has come.
+TEST_F(RoomTest, TheFileHoldsAgainWhenWhatWasAddedHasEnded) {
+  const auto room = open(std::string{kRules} +
+                         "lists: {allow: [ip=192.0.2.1], deny: [ip=192.0.2.2]}\n"
+                         "overrides: [{who: ip=192.0.2.3, factor: 2x}]\n");
+  RoomWorker worker{*room, 1};
+  const WallTime until = clock_.now().wall() + 30min;
+  ASSERT_TRUE(room->allow({.subject = subject("ip=192.0.2.1"), .until = until, .note = "mine"}));
+  ASSERT_TRUE(room->deny({.subject = subject("ip=192.0.2.2"), .until = until, .note = "mine"}));
+  ASSERT_TRUE(
+      room->multiply({.subject = subject("ip=192.0.2.3"), .permille = 3000, .until = until}));
+  EXPECT_EQ(passed(worker, 20, "192.0.2.1"), 20);
+  EXPECT_EQ(passed(worker, 20, "192.0.2.2"), 0);
+  EXPECT_EQ(passed(worker, 20, "192.0.2.3"), 15) << "the added one stands before the file's";
+  ExceptionsConfig shown = room->exceptions();
+  ASSERT_EQ(shown.deny.size(), 1U) << "only what holds is shown";
+  EXPECT_EQ(shown.deny[0].note, "mine");
+  ASSERT_EQ(shown.overrides.size(), 1U);
+  EXPECT_EQ(shown.overrides[0].permille, 3000U);
+
+  clock_.now_.mono += 2h;
+  EXPECT_EQ(passed(worker, 20, "192.0.2.1"), 20);
+  EXPECT_EQ(passed(worker, 20, "192.0.2.2"), 0);
+  EXPECT_EQ(passed(worker, 20, "192.0.2.3"), 10);
+  shown = room->exceptions();
+  EXPECT_EQ(shown.allow.size(), 1U);
+  ASSERT_EQ(shown.deny.size(), 1U);
+  EXPECT_EQ(shown.deny[0].note, "");
+  ASSERT_EQ(shown.overrides.size(), 1U);
+  EXPECT_EQ(shown.overrides[0].permille, 2000U);
+}
+
+TEST_F(RoomTest, TheFileHoldsAgainWhenWhatWasAddedIsRemoved) {
+  const auto room = open(std::string{kRules} +
+                         "lists: {deny: [ip=192.0.2.2]}\n"
+                         "overrides: [{who: ip=192.0.2.3, factor: 2x}]\n");
+  RoomWorker worker{*room, 1};
+  ASSERT_TRUE(room->deny({.subject = subject("ip=192.0.2.2")}));
+  ASSERT_TRUE(room->multiply({.subject = subject("ip=192.0.2.3"), .permille = 3000}));
+  EXPECT_TRUE(room->remove_denied(subject("ip=192.0.2.2")));
+  EXPECT_TRUE(room->remove_override(subject("ip=192.0.2.3")));
+  EXPECT_EQ(passed(worker, 20, "192.0.2.2"), 0);
+  EXPECT_EQ(passed(worker, 20, "192.0.2.3"), 10);
+  EXPECT_FALSE(room->remove_denied(subject("ip=192.0.2.2"))) << "the file's is not removed here";
+}
+
 TEST_F(RoomTest, ForgetsWhatHasEnded) {
   const auto room = open(kRules);
   ASSERT_TRUE(room->allow({.subject = subject("ip=192.0.2.1"), .until = clock_.now().wall() + 1h}));
