@@ -3,6 +3,7 @@
 #include "base/byte_words.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace sluice::rules {
@@ -139,7 +140,7 @@ struct RuleIndex::Builder {
   }
 
   void file(RuleNumber rule, const Conditions& conditions) {
-    if (conditions.empty()) return index.everywhere_.push_back(rule);
+    assert(!conditions.empty() && "every rule asks for its domain");
     const Condition& rarest = *std::ranges::min_element(
         conditions, {}, [this](const Condition& condition) { return crowd(condition); });
     for (const IndexKey key : rarest.keys) filed[key].push_back(rule);

@@ -5,7 +5,7 @@
 // ask for as well. A request looks into the drawers of what it has: its path and host, each of its
 // headers, its client's attributes. So the cost of a look does not grow with the number of rules
 // that ask for something else, whatever it is that tells the rules apart. A rule that asks for
-// nothing is in a drawer that everybody looks into. One that asks for a value by a regular
+// nothing else is in the drawer of its domain. One that asks for a value by a regular
 // expression, and for nothing rarer, is in the drawer of the name: those are compared one by one.
 //
 // What is found is a candidate: it still has to be compared. Only its path need not be, if that is
@@ -80,13 +80,12 @@ struct Condition {
 
 class RuleIndex {
  public:
-  // What a rule asks for; all of the conditions hold for the requests it concerns.
+  // What a rule asks for, its domain at least; all of the conditions hold for the requests it
+  // concerns.
   using Conditions = std::vector<Condition>;
 
   RuleIndex() = default;
   explicit RuleIndex(std::span<const Conditions> rules);  // their templates outlive it
-
-  [[nodiscard]] std::span<const RuleNumber> everywhere() const noexcept { return everywhere_; }
 
   // The rules filed under one thing.
   [[nodiscard]] std::span<const RuleNumber> under(IndexKey key) const noexcept {
@@ -213,7 +212,6 @@ class RuleIndex {
   }
 
   std::vector<RuleNumber> numbers_;  // the contents of all drawers, one after another
-  std::vector<RuleNumber> everywhere_;
   boost::unordered_flat_map<IndexKey, Drawer> drawers_;
   boost::unordered_flat_map<IndexKey, std::uint32_t> roots_;  // by host
   Steps steps_;
