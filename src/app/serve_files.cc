@@ -64,6 +64,15 @@ rules::WatchedPaths named_files(const Configuration& configuration) {
   return named;
 }
 
+std::optional<AccessLogSink> load_access_log(const AccessLogConfig& config,
+                                             config::Diagnostics& diagnostics) {
+  auto opened = open_access_log(config);
+  if (opened) return *std::move(opened);
+  diagnostics.error({.message = "the access log: " + opened.error().message,
+                     .remedy = std::move(opened.error().remedy)});
+  return std::nullopt;
+}
+
 std::shared_ptr<const admin::Guard> load_guard(const AdminConfig& config,
                                                config::Diagnostics& diagnostics) {
   if (config.token_file.empty()) return std::make_shared<const admin::Guard>();

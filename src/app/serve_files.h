@@ -1,10 +1,12 @@
-// The files that listeners need besides the configuration: certificates and the admin's token.
+// The files that listeners need besides the configuration: certificates, the access log and the
+// admin's token.
 //
 // What is wrong with them is reported; then, and where there is nothing to load, the answer is
 // null.
 #pragma once
 
 #include "app/configuration.h"
+#include "app/request_observer.h"
 #include "app/serve_configuration.h"
 #include "config/diagnostics.h"
 #include "frontend/admin/guard.h"
@@ -12,6 +14,7 @@
 #include "rules/source/watched_paths.h"
 
 #include <memory>
+#include <optional>
 
 namespace sluice::app {
 
@@ -22,6 +25,10 @@ namespace sluice::app {
 // All that the configuration names and that may change while it is in force, but for a file of
 // rules, which the feed watches.
 [[nodiscard]] rules::WatchedPaths named_files(const Configuration& configuration);
+
+// Nothing, with what is wrong reported, if it cannot be written.
+[[nodiscard]] std::optional<AccessLogSink> load_access_log(const AccessLogConfig& config,
+                                                           config::Diagnostics& diagnostics);
 
 // Without a file there is a guard without a token.
 [[nodiscard]] std::shared_ptr<const admin::Guard> load_guard(const AdminConfig& config,

@@ -8,30 +8,22 @@
 // answers until then.
 #pragma once
 
-#include "app/admin_listener.h"
 #include "app/configuration.h"
-#include "app/engine_room.h"
+#include "app/reload.h"
 #include "app/request_observer.h"
-#include "app/rule_feed.h"
-#include "app/server_facts.h"
-#include "app/server_worker.h"
+#include "app/running.h"
+#include "app/serve_configuration.h"
 #include "config/diagnostics.h"
-#include "frontend/request_meters.h"
-#include "metrics/registry.h"
 #include "net/event_loop.h"
 #include "net/inherited.h"
 #include "net/resolver.h"
 #include "net/service_manager.h"
 #include "net/signals.h"
-#include "rules/source/file_watch.h"
-#include "rules/source/rule_source.h"
-#include "rules/source/watched_paths.h"
 #include <sluice/clock.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -61,10 +53,10 @@ class Server {
   void run();
 
   [[nodiscard]] const std::vector<admin::ListenerStatus>& listeners() const noexcept {
-    return facts_->listeners;
+    return running_.facts->listeners;
   }
-  [[nodiscard]] std::size_t workers() const noexcept { return workers_.size(); }
-  [[nodiscard]] std::size_t rules() const { return facts_->configuration().rules; }
+  [[nodiscard]] std::size_t workers() const noexcept { return running_.workers.size(); }
+  [[nodiscard]] std::size_t rules() const { return running_.facts->configuration().rules; }
 
  private:
   Server(ServerOptions options, const Clock& clock);
@@ -81,22 +73,6 @@ class Server {
                                 config::Diagnostics& diagnostics);
   void on_signal(int number);
   void reopen_log();
-  void watch(rules::WatchedPaths paths);
-  void reload();
-  void reload_if_changed();
-  [[nodiscard]] bool take_over(config::Diagnostics& diagnostics);
-  // What listeners and logs need of the files that the configuration names.
-  struct Named {
-    std::shared_ptr<const net::TlsServer> tls;
-    std::shared_ptr<const admin::Guard> guard;
-    std::optional<AccessLogSink> log;  // if it goes elsewhere
-  };
-  [[nodiscard]] Named load(const ServeConfig& serve, config::Diagnostics& diagnostics) const;
-  void put_in_force(const ServeConfig& serve, const Named& files);
-  [[nodiscard]] bool has_same_admin(const ServeConfig& serve) const;
-  [[nodiscard]] Parsed<void> take_rules(const rules::Fetched& fetched);
-  [[nodiscard]] std::vector<std::string_view> need_restart(
-      const Configuration& configuration) const;
   void begin_to_drain();
   void drain();
   void look();
@@ -109,31 +85,13 @@ class Server {
   std::unique_ptr<net::EventLoop> loop_;
   std::unique_ptr<net::SignalSource> signals_;
   std::unique_ptr<net::Resolver> resolver_;
-  std::unique_ptr<metrics::Registry> registry_;
-  std::unique_ptr<const frontend::RequestMeters> meters_;
-  std::unique_ptr<ServerFacts> facts_;
-  std::unique_ptr<EngineRoom> room_;
-  std::vector<std::unique_ptr<ServerWorker>> workers_;
-  std::unique_ptr<AdminListener> admin_;  // null: it is off
-  bool admin_needs_token_ = false;        // somebody from elsewhere can reach it
-  std::unique_ptr<RuleFeed> feed_;        // null: rules are in the file itself
-  std::unique_ptr<rules::FileWatch> watch_;
-  rules::WatchedPaths watched_;  // by it
-  rules::WatchedPaths named_;    // by the configuration in force
-  Configuration began_with_;     // for what changes with a restart only
-  AccessLogConfig log_;
-  DrainConfig drain_;
+  Running running_;
+  std::unique_ptr<Reload> reload_;  // behind what it changes
   net::Timer drain_soon_;
   net::Timer drained_;
   net::Timer watchdog_;
   std::set<std::string> warned_;  // of these
   MonoTime drain_until_;
-
-  // Held by whoever changes what is in force: this thread, or that of the feed.
-  std::mutex turn_;
-  std::string text_;  // of the file in force
-  RulesText rules_;   // of the feed's
-  Configuration in_force_;
 };
 
 }  // namespace sluice::app

@@ -23,6 +23,14 @@ admin::UpstreamStatus status_of(const gateway::UpstreamGroup& group, MonoTime no
 
 }  // namespace
 
+std::shared_ptr<const gateway::GatewayOptions> metered(gateway::GatewayOptions options,
+                                                       metrics::Registry& registry) {
+  for (gateway::UpstreamOptions& upstream : options.upstreams) {
+    upstream.meters = std::make_shared<const frontend::UpstreamMeters>(registry, upstream.name);
+  }
+  return std::make_shared<const gateway::GatewayOptions>(std::move(options));
+}
+
 ServerWorker::ServerWorker(Parts parts, AccessLogSink log, Serving serving)
     : loop_(std::move(parts.loop)),
       room_(parts.room, parts.workers),

@@ -11,6 +11,7 @@
 #include "app/serve_configuration.h"
 #include "app/worker_report.h"
 #include "frontend/gateway/gateway.h"
+#include "frontend/gateway/gateway_options.h"
 #include "frontend/request_meters.h"
 #include "metrics/registry.h"
 #include "net/event_loop.h"
@@ -26,6 +27,10 @@
 #include <vector>
 
 namespace sluice::app {
+
+// Options for all workers, with requests to an upstream counted under its name.
+[[nodiscard]] std::shared_ptr<const gateway::GatewayOptions> metered(
+    gateway::GatewayOptions options, metrics::Registry& registry);
 
 class ServerWorker {
  public:
