@@ -48,7 +48,8 @@ class ConfigurationReader {
     RulesFileConfig rules;
     rules.file = path(reader.text("file"));
     if (reader.has("every")) rules.every = parse_duration(reader.text("every")).value();
-    if (reader.has("last_good")) {
+    rules.says_last_good = reader.has("last_good");
+    if (rules.says_last_good) {
       rules.last_good = path(reader.text("last_good"));
     } else if (!state.file.empty()) {
       rules.last_good = state.file + ".rules";

@@ -71,8 +71,13 @@ struct RulesFileConfig {
   std::string file;
   Nanos every{std::chrono::seconds{60}};  // it is read so often, whatever the watch says
   std::string last_good;                  // where rules in force are kept; empty: nowhere
+  bool says_last_good = false;            // else it follows from the state file
 
-  friend bool operator==(const RulesFileConfig&, const RulesFileConfig&) = default;
+  // As written: where the state file is, is that key's own change.
+  friend bool operator==(const RulesFileConfig& a, const RulesFileConfig& b) noexcept {
+    return a.file == b.file && a.every == b.every && a.says_last_good == b.says_last_good &&
+           (!a.says_last_good || a.last_good == b.last_good);
+  }
 };
 
 // Trees of envoyproxy/ratelimit.

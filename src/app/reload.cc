@@ -80,7 +80,7 @@ void Reload::run() {
   config::Diagnostics diagnostics;
   if (take_over(diagnostics)) return parts_.manager.ready("serving");
   running_.facts->kept_the_old(parts_.clock.now().wall());
-  parts_.say("kept the old configuration:\n" + diagnostics.text());
+  parts_.say("kept the old configuration:\n" + all_of(diagnostics).message);
   parts_.manager.ready("serving; the new file is wrong");
 }
 
@@ -111,7 +111,9 @@ bool Reload::take_over(config::Diagnostics& diagnostics) {
   put_in_force(configuration.serve, files);
   const std::size_t rules = configuration.rules.rules.size();
   running_.facts->took_over(rules, parts_.clock.now().wall());
-  parts_.say(fmt::format("took over the new configuration: {} rules", rules));
+  parts_.say(
+      fmt::format("took over the new configuration: {} rule{}", rules, rules == 1 ? "" : "s"));
+  if (diagnostics.warnings() > 0) parts_.say(all_of(diagnostics).message);
   const std::vector<std::string_view> later = need_restart(configuration);
   if (!later.empty()) {
     parts_.say(
@@ -120,7 +122,8 @@ bool Reload::take_over(config::Diagnostics& diagnostics) {
   return true;
 }
 
-// What suffices for other addresses may be too little for those that are open.
+// What suffices for other addresses may be too little for those that are open, unless it is a
+// token.
 bool Reload::has_same_admin(const ServeConfig& serve) const {
   return serve.listen.admin == began_with_.serve.listen.admin;
 }
@@ -145,7 +148,8 @@ void Reload::put_in_force(const ServeConfig& serve, const Named& files) {
     worker->use(serving);
     if (files.log) worker->log_to(*files.log);
   }
-  if (running_.admin != nullptr && has_same_admin(serve)) running_.admin->use(files.guard);
+  const bool suits = has_same_admin(serve) || !serve.admin.token_file.empty();
+  if (running_.admin != nullptr && suits) running_.admin->use(files.guard);
   log_ = serve.access_log;
   drain_ = serve.drain;
 }
@@ -176,7 +180,10 @@ Parsed<void> Reload::take_rules(const rules::Fetched& fetched) {
   if (!diagnostics.ok()) return tl::unexpected(all_of(diagnostics));
   const bool has_other_routes =
       !running_.workers.empty() && !reads_paths_alike(next.rules, in_force_.rules);
-  if (has_other_routes) next = read_configuration(text_, parts_.file, diagnostics, &rules);
+  if (has_other_routes) {
+    diagnostics = {};  // the same is found again
+    next = read_configuration(text_, parts_.file, diagnostics, &rules);
+  }
   if (!diagnostics.ok() || !running_.room->replace_rules(next, diagnostics)) {
     return tl::unexpected(all_of(diagnostics));
   }
@@ -189,7 +196,9 @@ Parsed<void> Reload::take_rules(const rules::Fetched& fetched) {
   rules_ = std::move(rules);
   running_.facts->took_rules(count);
   if (running_.workers.empty()) return {};  // the first ones go without saying
-  say_later(fmt::format("took over the rules in {}: {} rules", rules_.file, count));
+  say_later(fmt::format("took over the rules in {}: {} rule{}", rules_.file, count,
+                        count == 1 ? "" : "s"));
+  if (diagnostics.warnings() > 0) say_later(all_of(diagnostics).message);
   return {};
 }
 

@@ -41,8 +41,8 @@ enum class Phase : std::uint8_t { before_auth, after_auth, blocks };
 // One rule that concerns a request.
 struct Matched {
   RuleNumber rule = 0;
-  std::uint8_t host = 0;  // which of the rule's hosts and paths it was
-  std::uint8_t path = 0;
+  std::uint32_t host = 0;  // which of the rule's hosts and paths it was
+  std::uint32_t path = 0;
 };
 
 // At most so many rules concern one request, and so many shadow rules beside them. More than a

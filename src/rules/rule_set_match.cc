@@ -57,7 +57,7 @@ bool RuleSet::examine_paths(const Compiled& compiled, std::string_view path,
     if (!compiled.paths[i].matches(path)) continue;
     const bool better =
         !found || compare_specificity(compiled.paths[i], compiled.paths[matched.path]) > 0;
-    if (better) matched.path = static_cast<std::uint8_t>(i);
+    if (better) matched.path = static_cast<std::uint32_t>(i);
     found = true;
   }
   return found;
@@ -102,7 +102,7 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::ui
     for (std::size_t i = 0; i < hosts.size(); ++i) {
       if (!host_matches(hosts[i], asked.host)) continue;
       const bool better = !found || host_rank(hosts[i]) > host_rank(hosts[matched.host]);
-      if (better) matched.host = static_cast<std::uint8_t>(i);
+      if (better) matched.host = static_cast<std::uint32_t>(i);
       found = true;
     }
     if (!found) return "host";
@@ -183,6 +183,7 @@ std::string_view RuleSet::mismatch(RuleNumber rule, const Asked& asked) const no
 void RuleSet::look(std::span<const RuleNumber> candidates, Filed filed, const Asked& asked,
                    std::uint32_t domain, Phase phase, Matches& matches) const noexcept {
   for (const RuleNumber number : candidates) {
+    if (matches.too_many) return;  // it is shed, whatever else concerns it
     const Compiled& compiled = compiled_[number];
     if ((compiled.phases & phase_bit(phase)) == 0) continue;
     const auto is_it = [number](const Matched& one) { return one.rule == number; };

@@ -172,6 +172,21 @@ TEST(RuleSet, CountsARuleOnce) {
   EXPECT_THAT(matching(set, {.host = "a.com", .path = "/a/b"}), ElementsAre("it"));
 }
 
+TEST(RuleSet, KnowsWhichOfManyPathsItWas) {
+  Match match;
+  for (int i = 0; i < 700; ++i) match.paths.push_back("/p" + std::to_string(i) + "/{id}");
+  const RuleSet set{{.rules = {rule("it", match)}}};
+  for (const int i : {0, 255, 256, 257, 511, 512, 699}) {
+    const std::string base = "/p" + std::to_string(i);
+    const Sent sent{.path = base + "/7"};
+    const RequestView request = view_of(sent);
+    Matches matches;
+    set.match(asked_by(sent, request), Phase::after_auth, matches);
+    ASSERT_EQ(matches.count, 1U);
+    EXPECT_EQ(set.path(matches.all[0])->text(), base + "/{id}");
+  }
+}
+
 TEST(RuleSet, FindsRulesWhoseBlocksNeedNoProof) {
   const auto blocking = [](const char* name, Per::Kind kind) {
     Rule made = rule(name, {});

@@ -161,6 +161,24 @@ class ReloadFiles(AdminTest):
         wait_until(lambda: status(32 * "b") == 200, "the new token is good")
         self.assertEqual(status(32 * "a"), 401)
 
+    # The address needs a restart; the token that nobody else knows does not wait for it.
+    def test_the_token_changes_also_where_the_address_cannot(self):
+        self.file("token", 32 * "a")
+        front = self.admin(self.upstream(), more="admin: {token_file: token}")
+        self.file("other", 32 * "b")
+        with open(front.file, encoding="utf-8") as stream:
+            text = stream.read()
+        changed = re.sub(r"admin: '?127.0.0.1:0'?", "admin: '127.0.0.2:0'", text, count=1)
+        self.assertNotEqual(changed, text)
+        self.file("sluice.yaml", changed.replace("token_file: token", "token_file: other"))
+        front.says("until then: listen.admin")
+
+        def status(token):
+            return self.ask(front, "/v1/status", f"Authorization: Bearer {token}").status
+
+        wait_until(lambda: status(32 * "b") == 200, "the new token is good")
+        self.assertEqual(status(32 * "a"), 401)
+
     def test_the_secret_of_partitions(self):
         self.file("secret", "first")
         more = "gateway: {headers: {families: [ietf-11], partition_secret_file: secret}}"

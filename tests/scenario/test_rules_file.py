@@ -152,11 +152,33 @@ class RulesFile(AdminTest):
         front.says("rules_from has changed, which needs a restart")
         self.assertEqual(self.statuses(front, 3), [200, 200, 429])
 
+    # The copy of the last good rules is beside it, and moves when it does.
+    def test_another_state_file_does_not_hold_up_the_rest(self):
+        self.rules(TWO)
+        front = self.start()
+        changed = self.text(more="drain: {within: 3s}").replace("file: state", "file: moved")
+        self.assertIn("moved", changed)
+        self.file("sluice.yaml", changed + "\n")
+        front.says("took over the new configuration")
+        front.says("needs a restart, and is as before until then: state.file")
+
+    # As at a start: what is allowed and unwise.
+    def test_warnings_are_told_at_a_reload(self):
+        self.rules(TWO)
+        front = self.start()
+        queue = "algorithm: leaky_bucket, over: {queue: 2s, waiting: 5}"
+        self.rules(f"rules: [{{name: two, per: ip, limit: 10/1s, {queue}}}]\n")
+        front.says("warning: one client can take all 5 places")
+        told = front.said.count("can take all 5")
+        self.file("sluice.yaml", self.text(more="drain: {within: 3s}") + "\n")
+        front.says("took over the new configuration")
+        wait_until(lambda: front.said.count("can take all 5") == told + 1, "it is told again")
+
     def test_the_rest_of_the_file_changes_as_ever(self):
         self.rules(TWO)
         front = self.start()
         self.file("sluice.yaml", self.text(more="drain: {within: 3s}") + "\n")
-        front.says("took over the new configuration: 1 rules")
+        front.says("took over the new configuration: 1 rule\n")
         self.assertEqual(self.statuses(front, 3), [200, 200, 429])
 
     def test_other_commands_read_it_too(self):
