@@ -21,6 +21,7 @@ Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
       keys_(registry.gauge(frontend::kKeys)),
       evictions_{registry.counter(frontend::kEvictions)},
       blocks_{registry.counter(frontend::kBlocks)},
+      amounts_left_out_{registry.counter(frontend::kAmountsLeftOut)},
       shadows_left_out_{registry.counter(frontend::kShadowsLeftOut)} {
   constexpr std::array kLogResults{"written", "suppressed", "dropped"};
   for (std::size_t i = 0; i < log_lines_.size(); ++i) {
@@ -64,6 +65,7 @@ void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& tabl
   keys_.set(shard_, static_cast<double>(table.slots_used));
   evictions_.follow(shard_, table.counters.evicted);
   blocks_.follow(shard_, total.blocks);
+  amounts_left_out_.follow(shard_, total.amounts_left_out);
   shadows_left_out_.follow(shard_, total.shadows_left_out);
   log_lines_[0].follow(shard_, total.log_written);
   log_lines_[1].follow(shard_, total.log_suppressed);

@@ -44,6 +44,7 @@ class Gauges {
   metrics::Gauge keys_;
   Followed evictions_;
   Followed blocks_;
+  Followed amounts_left_out_;
   Followed shadows_left_out_;
   std::array<Followed, 3> log_lines_;
   std::array<Followed, 4> store_calls_;

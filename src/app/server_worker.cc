@@ -115,6 +115,7 @@ WorkerReport ServerWorker::report() const {
                       .log_suppressed = log != nullptr ? log->suppressed() : 0,
                       .log_dropped = log != nullptr ? log->dropped() : 0,
                       .blocks = room_.blocks_begun(),
+                      .amounts_left_out = room_.amounts_left_out(),
                       .shadows_left_out = room_.shadows_left_out(),
                       .store = room_.store_counts(),
                       .upstreams = {}};

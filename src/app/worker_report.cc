@@ -37,6 +37,7 @@ WorkerReport total_of(std::span<const WorkerReport> reports) {
     total.log_suppressed += one.log_suppressed;
     total.log_dropped += one.log_dropped;
     total.blocks += one.blocks;
+    total.amounts_left_out += one.amounts_left_out;
     total.shadows_left_out += one.shadows_left_out;
     total.store.decides += one.store.decides;
     total.store.charges += one.store.charges;

@@ -27,6 +27,7 @@ struct WorkerReport {
   std::uint64_t log_suppressed = 0;
   std::uint64_t log_dropped = 0;
   std::uint64_t blocks = 0;  // that began
+  std::uint64_t amounts_left_out = 0;
   std::uint64_t shadows_left_out = 0;
   store::LocalAuthority::Counts store;
   std::vector<admin::UpstreamStatus> upstreams;  // under the configuration in force

@@ -37,6 +37,7 @@ TEST(WorkerReport, AddsUp) {
                                            .in_flight = 2,
                                            .held = 3,
                                            .blocks = 4,
+                                           .amounts_left_out = 7,
                                            .shadows_left_out = 6,
                                            .upstreams = {app(1, 5)}},
                                           {.connections = 10,
@@ -44,6 +45,7 @@ TEST(WorkerReport, AddsUp) {
                                            .in_flight = 20,
                                            .held = 30,
                                            .blocks = 40,
+                                           .amounts_left_out = 70,
                                            .shadows_left_out = 60,
                                            .upstreams = {app(0, 50)}}};
   const WorkerReport total = total_of(reports);
@@ -51,6 +53,7 @@ TEST(WorkerReport, AddsUp) {
   EXPECT_EQ(total.in_flight, 22U);
   EXPECT_EQ(total.held, 33U);
   EXPECT_EQ(total.blocks, 44U);
+  EXPECT_EQ(total.amounts_left_out, 77U);
   EXPECT_EQ(total.shadows_left_out, 66U);
   EXPECT_EQ(total.turned_away, 55U);
   ASSERT_EQ(total.upstreams.size(), 1U);
@@ -90,10 +93,12 @@ TEST(Gathering, DoesNotWaitForTheDead) {
 TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
   metrics::Registry registry{2};
   Gauges gauges{registry, 1};
-  gauges.show({.connections = 5, .log_written = 10, .upstreams = {app(0, 3)}},
-              {.counters = {.evicted = 2}, .slots_used = 9}, 1);
+  gauges.show(
+      {.connections = 5, .log_written = 10, .amounts_left_out = 4, .upstreams = {app(0, 3)}},
+      {.counters = {.evicted = 2}, .slots_used = 9}, 1);
   EXPECT_EQ(shown(registry, frontend::kConnections), 5);
   EXPECT_EQ(shown(registry, frontend::kLogLines), 10);
+  EXPECT_EQ(shown(registry, frontend::kAmountsLeftOut), 4);
   EXPECT_EQ(shown(registry, frontend::kKeys), 9);
   EXPECT_EQ(shown(registry, frontend::kUpstreamConnections), 4) << "those that are idle included";
   EXPECT_EQ(shown(registry, frontend::kUpstreamHealthy), 1);

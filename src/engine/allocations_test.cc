@@ -6,6 +6,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace sluice::engine {
@@ -69,6 +70,33 @@ TEST_F(Allocations, AreNotMadeByDecisions) {
        {Reason::allowed, Reason::limited, Reason::blocked, Reason::deny_listed}) {
     EXPECT_GT(reasons[static_cast<std::size_t>(seen)], 0) << to_string(seen);
   }
+}
+
+// Nor are they where requests bring more amounts than there is room for: that is remembered.
+TEST_F(Allocations, AreNotMadeByAmountsThatAreLeftOut) {
+  rules::RuleLimit brought = limit("5/1h");
+  brought.from = {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 1'000'000};
+  use({rule("brought", {brought}, {per(Kind::user)})});
+  const RequestView request{.method = "GET", .host = "a", .target = "/", .headers = {}, .peer = {}};
+  const auto bring = [&](const Claims& claims) {
+    (void)worker_->decide(op_, request, {.user = "ann", .claims = &claims}, now_);
+    worker_->settle(op_, nullptr, now_);
+  };
+  for (std::size_t i = 0; i < table_->status().limits; ++i) {
+    bring(Claims{{{"quota", std::to_string(100 + i)}}});
+  }
+  const Claims known{{{"quota", "107"}}};
+  const Claims left_out{{{"quota", "500000"}}};
+  bring(known);
+  bring(left_out);
+  const std::uint64_t counted = worker_->counters().amounts_left_out;
+  const std::uint64_t before = sluice::testing::allocations();
+  for (int i = 0; i < 100; ++i) {
+    bring(known);
+    bring(left_out);
+  }
+  EXPECT_EQ(sluice::testing::allocations(), before);
+  EXPECT_EQ(worker_->counters().amounts_left_out, counted + 100);
 }
 
 }  // namespace

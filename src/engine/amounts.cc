@@ -26,23 +26,43 @@ Amounts::Brought Amounts::find(const PlannedLimit& limit, Wanted wanted, Now now
   const Brought written{.number = limit.number, .amount = limit.written->limit.amount};
   if (wanted.amount == written.amount && wanted.permille == 1000) return written;
   Place& place = places_[(wanted.amount * 31 + wanted.permille * 7 + limit.index) % kPlaces];
-  if (place.of == &limit && place.wanted == wanted) return place.brought;
+  if (place.of == &limit && place.wanted == wanted) {
+    if (!place.brought.is_left_out) {
+      place.used = now.mono;
+      return place.brought;
+    }
+    if (now.mono - place.used < kAskAgainAfter) return place.brought;
+  }
+  give_back_unused(now.mono);
 
   Limit brought = limit.written->limit;
   brought.amount = wanted.amount;
   if (wanted.permille != 1000) brought = multiplied_as_far_as_possible(brought, wanted.permille);
   const Parsed<store::LimitNumber> number = store_.use_for_request(brought, now);
-  if (!number) return written;
-  if (place.of != nullptr) store_.stop_using(place.brought.number);
-  place = {
-      .of = &limit, .wanted = wanted, .brought = {.number = *number, .amount = brought.amount}};
+  give_back(place);
+  place = {.of = &limit, .wanted = wanted, .brought = written, .used = now.mono};
+  if (number)
+    place.brought = {.number = *number, .amount = brought.amount};
+  else
+    place.brought.is_left_out = true;
   return place.brought;
 }
 
 void Amounts::forget() noexcept {
+  for (Place& place : places_) give_back(place);
+}
+
+void Amounts::give_back(Place& place) noexcept {
+  if (place.of != nullptr && !place.brought.is_left_out) store_.stop_using(place.brought.number);
+  place = {};
+}
+
+// Now and then, when somebody brings what is not remembered.
+void Amounts::give_back_unused(MonoTime now) noexcept {
+  if (now - looked_ < kUnusedFor) return;
+  looked_ = now;
   for (Place& place : places_) {
-    if (place.of != nullptr) store_.stop_using(place.brought.number);
-    place = {};
+    if (now - place.used >= kUnusedFor) give_back(place);
   }
 }
 

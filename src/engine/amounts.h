@@ -2,8 +2,10 @@
 // by.
 //
 // A worker meets the same few amounts again and again: those of its customers' contracts. The first
-// time, the store is asked for a number, which takes a lock; after that it is remembered. The
-// memory is bounded; when two amounts want the same place, the newer one gets it. One thread.
+// time, the store is asked for a number, which takes a lock; after that it is remembered, and so is
+// for some seconds that the store has none. The memory is bounded; when two amounts want the same
+// place, the newer one gets it, and those that nobody brings any more are given back, so that the
+// store can have their numbers for others. One thread.
 #pragma once
 
 #include "engine/snapshot.h"
@@ -11,6 +13,7 @@
 #include <sluice/time.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -32,6 +35,7 @@ class Amounts {
   struct Brought {
     store::LimitNumber number = 0;
     std::uint64_t amount = 0;
+    bool is_left_out = false;  // the written limit in place of what was wanted
   };
   // The limit with that amount, as far as it can be enforced; as written where the store has no
   // room for one more.
@@ -40,13 +44,22 @@ class Amounts {
 
  private:
   static constexpr std::size_t kPlaces = 1024;
+  // How soon the store is asked again for what it had no room for; it tidies every minute.
+  static constexpr Nanos kAskAgainAfter = std::chrono::seconds{10};
+  // Nobody has brought it for so long: asking once more is cheap by comparison.
+  static constexpr Nanos kUnusedFor = std::chrono::minutes{1};
   struct Place {
     const PlannedLimit* of = nullptr;
     Wanted wanted;
     Brought brought;
+    MonoTime used;  // if left out: asked for
   };
 
+  void give_back(Place& place) noexcept;
+  void give_back_unused(MonoTime now) noexcept;
+
   store::Store& store_;
+  MonoTime looked_;  // for places that are not used any more
   std::array<Place, kPlaces> places_{};
 };
 

@@ -183,6 +183,73 @@ TEST_F(Requests, BringMoreAmountsThanThereIsRoomFor) {
   EXPECT_TRUE(Snapshot::make({.rules = more}, *local_, now_));
 }
 
+class ManyAmounts : public Requests {
+ protected:
+  ManyAmounts() {
+    use(rules_);
+    const std::size_t numbers = table_->status().limits;
+    for (std::uint64_t i = 0; i < numbers; ++i) (void)in_force(kFirst + i);
+  }
+
+  // The limit of somebody who brings that amount: it, or what is written.
+  std::uint64_t in_force(std::uint64_t amount) {
+    const std::string text = std::to_string(amount);
+    const Claims claims{{{"quota", text}}};
+    EXPECT_EQ(passed_as({.user = text, .claims = &claims}, 1), 1);
+    return op_.decision.limit;
+  }
+  std::uint64_t left_out() const { return worker_->counters().amounts_left_out; }
+  void pass(Nanos time) {
+    now_ = {.mono = now_.mono + time, .wall_offset = now_.wall_offset};
+    table_->upkeep(now_);
+  }
+
+  static constexpr std::uint64_t kFirst = 100;
+  static constexpr std::uint64_t kOther = 500'000;
+  const std::vector<rules::Rule> rules_{
+      rule("r",
+           {brought("5/1h",
+                    {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 1'000'000})},
+           {per(Kind::user)})};
+};
+
+TEST_F(ManyAmounts, AreCountedWhenTheyAreLeftOut) {
+  const std::size_t numbers = table_->status().limits;
+  EXPECT_EQ(left_out(), numbers - (numbers - numbers / 4) + 1) << "one number is the rule's own";
+  const std::uint64_t before = left_out();
+  EXPECT_EQ(in_force(kOther), 5U);
+  EXPECT_EQ(in_force(kOther), 5U);
+  EXPECT_EQ(left_out(), before + 2) << "each request, though the store is asked once";
+  EXPECT_EQ(in_force(5), 5U);
+  EXPECT_EQ(left_out(), before + 2);
+}
+
+// Those that were there before go on to count, also when the worker has forgotten them.
+TEST_F(ManyAmounts, AreFoundAgainAfterAReload) {
+  for (int i = 0; i < 2; ++i) {
+    for (const std::uint64_t amount : {kFirst, kFirst + 7, kFirst + 700}) {
+      EXPECT_EQ(in_force(amount), amount);
+    }
+    EXPECT_EQ(in_force(kOther), 5U);
+    use(rules_);
+  }
+}
+
+// Nobody brings the old ones any more: when their counts have drained there is room for new ones,
+// without a reload.
+TEST_F(ManyAmounts, GiveWayToOthersInTime) {
+  pass(2min);
+  EXPECT_EQ(in_force(kOther), 5U) << "counts of the old ones are still there";
+  pass(1min);
+  EXPECT_EQ(in_force(kFirst), kFirst);
+  pass(1h);
+  EXPECT_EQ(in_force(kFirst), kFirst);
+  pass(11min);
+  EXPECT_EQ(in_force(kOther), kOther);
+  for (std::uint64_t i = 1; i <= 700; ++i) ASSERT_EQ(in_force(kOther + i), kOther + i);
+  EXPECT_EQ(in_force(kFirst), kFirst);
+}
+
 // ---- attributes of API keys -------------------------------------------------------------------
 
 class KeyAttributes : public Requests {

@@ -46,6 +46,7 @@ struct WorkerCounters {
   std::uint64_t store_failures = 0;
   std::uint64_t would_refuse = 0;      // by shadow rules
   std::uint64_t shadows_left_out = 0;  // rules that had no room beside the others on a request
+  std::uint64_t amounts_left_out = 0;  // that requests brought, and the store had no room for
   std::uint64_t blocks = 0;            // that began
 };
 

@@ -152,6 +152,7 @@ Worker::InForce Worker::in_force(const Plan& plan, const PlannedLimit& limit,
                     {.amount = amount_of(*limit.written, asked),
                      .permille = changed != nullptr ? changed->permille : 1000},
                     now);
+  if (brought.is_left_out) ++counters_.amounts_left_out;
   return {.number = brought.number, .amount = brought.amount};
 }
 

@@ -27,6 +27,7 @@ std::span<const Metric* const> server_metrics() noexcept {
                                    &kKeys,
                                    &kEvictions,
                                    &kBlocks,
+                                   &kAmountsLeftOut,
                                    &kShadowsLeftOut,
                                    &kReloads,
                                    &kLastReload,

@@ -102,6 +102,9 @@ inline constexpr Metric kEvictions{
     .name = "sluice_evictions_total",
     .help = "Counts that were forgotten early because the table was full."};
 inline constexpr Metric kBlocks{.name = "sluice_blocks_total", .help = "Blocks that began."};
+inline constexpr Metric kAmountsLeftOut{
+    .name = "sluice_amounts_left_out_total",
+    .help = "Amounts of `from` that the table had no room for: the written one was used."};
 inline constexpr Metric kShadowsLeftOut{
     .name = "sluice_shadows_left_out_total",
     .help = "Shadow rules not looked at: the enforced ones took all room of a request."};

@@ -53,7 +53,7 @@ class Store {
   // ---- limits, on the control road ------------------------------------------------------------
 
   [[nodiscard]] virtual Parsed<LimitNumber> use(const Limit& limit, Now now) = 0;
-  // For a limit that a request brought along: those leave a quarter of the numbers to rules.
+  // For a limit that a request brought along: new ones leave a quarter of the numbers to rules.
   [[nodiscard]] virtual Parsed<LimitNumber> use_for_request(const Limit& limit, Now now) = 0;
   virtual void stop_using(LimitNumber number) noexcept = 0;
   [[nodiscard]] virtual DigestSecret secret() const noexcept = 0;

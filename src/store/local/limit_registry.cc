@@ -121,6 +121,7 @@ LimitRegistry::LimitRegistry(const Mapping& mapping)
       checksums_(mapping.limits().size()),
       indexed_(mapping.limits().size()),
       users_(mapping.limits().size()),
+      let_go_(mapping.limits().size()),
       pointers_(std::make_unique<std::atomic<const StoredLimit*>[]>(mapping.limits().size())) {
   published_ = {pointers_.get(), mapping.limits().size()};
 }
@@ -234,7 +235,7 @@ std::optional<LimitNumber> LimitRegistry::free_number() noexcept {
   return std::nullopt;
 }
 
-Parsed<LimitNumber> LimitRegistry::use(const Limit& limit, WallTime now,
+Parsed<LimitNumber> LimitRegistry::use(const Limit& limit, For who, WallTime now,
                                        const ClearSlots& clear_slots) {
   Parsed<StoredLimit> compiled = StoredLimit::from(limit);
   if (!compiled) return tl::unexpected(std::move(compiled.error()));
@@ -248,7 +249,11 @@ Parsed<LimitNumber> LimitRegistry::use(const Limit& limit, WallTime now,
   if (!number) {
     const Mapping::LimitsLock lock{mapping_};
     number = recorded(record);
-    if (!number) number = add(record, now, clear_slots);
+    if (!number) number = add(record, who, now, clear_slots);
+    if (!number && who == For::request) {
+      return mistake("the table has no room for limits that requests bring along",
+                     "give it more memory");
+    }
     if (!number) {
       return mistake(fmt::format("{} different limits are in use already", users_.size()),
                      "configure more memory, or use fewer different limits");
@@ -261,13 +266,11 @@ Parsed<LimitNumber> LimitRegistry::use(const Limit& limit, WallTime now,
 }
 
 // Requires the lock on the mapping's limits.
-std::optional<LimitNumber> LimitRegistry::add(LimitRecord record, WallTime now,
+std::optional<LimitNumber> LimitRegistry::add(LimitRecord record, For who, WallTime now,
                                               const ClearSlots& clear_slots) {
-  std::optional<LimitNumber> number = free_number();
-  if (!number) {
-    reclaim(now, clear_slots);
-    number = free_number();
-  }
+  if (!has_room(who) && may_reclaim(who, now)) reclaim(now, clear_slots);
+  if (!has_room(who)) return std::nullopt;
+  const std::optional<LimitNumber> number = free_number();
   if (!number) return std::nullopt;
   LimitRecord& place = mapping_.limits()[*number];
   const std::uint64_t checksum = std::exchange(record.checksum, 0);
@@ -276,25 +279,55 @@ std::optional<LimitNumber> LimitRegistry::add(LimitRecord record, WallTime now,
   return number;
 }
 
+bool LimitRegistry::has_room(For who) const noexcept {
+  const std::size_t all = users_.size();
+  return numbers_.size() < (who == For::rule ? all : all - all / 4);
+}
+
+// A request does it itself only where nobody calls tidy(), and seldom: it has others behind it.
+bool LimitRegistry::may_reclaim(For who, WallTime now) const noexcept {
+  return who == For::rule || !reclaimed_ || std::chrono::abs(now - *reclaimed_) >= 2 * kTouchEvery;
+}
+
 void LimitRegistry::stop_using(LimitNumber number) noexcept {
   const std::lock_guard guard{mutex_};
-  if (number < users_.size() && users_[number] > 0) --users_[number];
+  if (number >= users_.size() || users_[number] == 0) return;
+  if (--users_[number] == 0) let_go_[number] = true;
+}
+
+// Those that are in use, or were until a moment ago: there may be counts as young as that.
+void LimitRegistry::stamp_used(WallTime now) noexcept {
+  for (LimitNumber number = 0; number < users_.size(); ++number) {
+    if (users_[number] > 0 || let_go_[number]) stamp(mapping_.limits()[number], now);
+    let_go_[number] = false;
+  }
 }
 
 void LimitRegistry::touch(WallTime now) noexcept {
   const std::lock_guard guard{mutex_};
   retired_before_ = std::exchange(retired_, {});
+  stamp_used(now);
   for (LimitNumber number = 0; number < users_.size(); ++number) {
-    if (users_[number] > 0)
-      stamp(mapping_.limits()[number], now);
-    else if (is_stale(number))
-      retire(number);
+    if (users_[number] == 0 && is_stale(number)) retire(number);
   }
 }
 
+void LimitRegistry::tidy(WallTime now, const ClearSlots& clear_slots) {
+  const std::lock_guard guard{mutex_};
+  reclaimed_ = now;  // or there is nothing to gain yet
+  if (numbers_.size() < users_.size() / 2) return;
+  const Mapping::LimitsLock lock{mapping_};
+  learn_changes();
+  reclaim(now, clear_slots);
+}
+
+// Requires the lock on the mapping's limits.
 void LimitRegistry::reclaim(WallTime now, const ClearSlots& clear_slots) {
+  reclaimed_ = now;
+  stamp_used(now);
   std::vector<bool> dropped(users_.size());
   for (LimitNumber number = 0; number < users_.size(); ++number) {
+    if (checksum_in(mapping_.limits()[number]) == 0) continue;
     const bool known = owned_[number] && !is_stale(number);
     const StoredLimit* const limit = known ? owned_[number].get() : adopt(number);
     const Nanos keep = (limit != nullptr ? limit->drain() : core::kDrainMax) + kGrace;
@@ -315,11 +348,6 @@ std::size_t LimitRegistry::size() const noexcept {
   const auto limits = mapping_.limits();
   return static_cast<std::size_t>(std::count_if(
       limits.begin(), limits.end(), [](const LimitRecord& one) { return checksum_in(one) != 0; }));
-}
-
-std::size_t LimitRegistry::size_approx() const noexcept {
-  const std::lock_guard guard{mutex_};
-  return numbers_.size();
 }
 
 std::uint64_t LimitRegistry::looks() const noexcept {

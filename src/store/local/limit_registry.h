@@ -6,7 +6,8 @@
 //
 // A number is given to another limit only when no state can refer to it any more: nobody here has
 // it in use, and no process has wanted it for its drain time and some minutes. The caller clears
-// the slots that still carry it.
+// the slots that still carry it. Limits that arrive with requests leave a quarter of the numbers to
+// rules. Numbers that can be had back are taken back in the background, before requests need them.
 //
 // Which limit has which number is also known here, by what the limits say, so that ten thousand new
 // ones take as many looks. A count in the mapping rises with every change; whoever finds another
@@ -41,26 +42,30 @@ class LimitRegistry final : public LimitSource {
   static constexpr Nanos kGrace = std::chrono::minutes{10};
   static constexpr Nanos kTouchEvery = std::chrono::minutes{1};
 
+  // Who wants a limit. Requests leave a quarter of the numbers to rules.
+  enum class For : std::uint8_t { rule, request };
+
   // Refuses a mapping with a damaged limit.
   [[nodiscard]] static Parsed<std::unique_ptr<LimitRegistry>> open(const Mapping& mapping);
   ~LimitRegistry() override;
 
   // `clear_slots` empties the slots of all numbers for which its argument is true. It is called
-  // when there is no free number.
+  // when there is no free number; for a request only where nobody has tidied lately, since that
+  // takes as long as looking at the whole table.
   using Dropped = std::function<bool(LimitNumber)>;
   using ClearSlots = std::function<void(const Dropped&)>;
-  [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, WallTime now,
+  [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, For who, WallTime now,
                                         const ClearSlots& clear_slots);
   void stop_using(LimitNumber number) noexcept;
 
   // Says that the limits used here are wanted, and forgets those whose numbers others gave away. To
   // be called every kTouchEvery.
   void touch(WallTime now) noexcept;
+  // Takes back the numbers that nobody wants any more, once half of all are given away: before
+  // requests find none. To be called as often.
+  void tidy(WallTime now, const ClearSlots& clear_slots);
 
   [[nodiscard]] std::size_t size() const noexcept;
-  // As far as is known here, at no cost: what other processes added since the last new limit is not
-  // in it.
-  [[nodiscard]] std::size_t size_approx() const noexcept;
 
   // How many records were looked at so far in order to find limits and free numbers, for those who
   // want to know how that grows.
@@ -79,9 +84,12 @@ class LimitRegistry final : public LimitSource {
   void learn_changes();
   void index(LimitNumber number, std::uint64_t checksum);
   void change(LimitNumber number, std::uint64_t checksum);
-  [[nodiscard]] std::optional<LimitNumber> add(LimitRecord record, WallTime now,
+  [[nodiscard]] std::optional<LimitNumber> add(LimitRecord record, For who, WallTime now,
                                                const ClearSlots& clear_slots);
+  [[nodiscard]] bool has_room(For who) const noexcept;
+  [[nodiscard]] bool may_reclaim(For who, WallTime now) const noexcept;
   [[nodiscard]] std::optional<LimitNumber> free_number() noexcept;
+  void stamp_used(WallTime now) noexcept;
   void reclaim(WallTime now, const ClearSlots& clear_slots);
 
   const Mapping& mapping_;
@@ -98,6 +106,8 @@ class LimitRegistry final : public LimitSource {
   LimitNumber first_free_ = 0;                 // none below it is free
   std::uint64_t looks_ = 0;
   std::vector<std::uint32_t> users_;
+  std::vector<bool> let_go_;           // their last user left since they were stamped
+  std::optional<WallTime> reclaimed_;  // when that was last tried
 
   std::unique_ptr<std::atomic<const StoredLimit*>[]> pointers_;
 };

@@ -33,7 +33,8 @@ Limit of_amount(std::uint64_t amount) {
 // As many different limits as there are numbers.
 std::vector<LimitNumber> use_all(LocalStore& store, Nanos when, std::uint64_t first = 1) {
   std::vector<LimitNumber> numbers;
-  for (std::uint64_t i = 0; i < store.status().limits; ++i) {
+  const std::size_t all = store.status().limits;
+  for (std::uint64_t i = 0; i < all; ++i) {
     numbers.push_back(store.use(of_amount(first + i), after(when)).value());
   }
   return numbers;
@@ -100,6 +101,7 @@ TEST(LimitRegistry, GivesANumberAwayOnlyAfterDrainAndGrace) {
   const std::unique_ptr<LocalStore> store = open_anonymous();
   const std::vector<LimitNumber> numbers = use_all(*store, 0s);
   store->stop_using(numbers[7]);
+  store->upkeep(after(0s));
   const Nanos kept = kPeriod + LimitRegistry::kGrace;
   EXPECT_FALSE(store->use(of_amount(1'000'000), after(kept)));
   const auto reused = store->use(of_amount(1'000'000), after(kept + 2s));
@@ -116,6 +118,7 @@ TEST(LimitRegistry, KeepsNumbersThatAnotherProcessUses) {
   const std::unique_ptr<LocalStore> other = open_file(folder.file("state"), after(0s));
   const LimitNumber wanted = other->use(of_amount(1), after(0s)).value();
   for (const LimitNumber number : use_all(*one, 0s)) one->stop_using(number);
+  one->upkeep(after(0s));
   other->upkeep(after(100h));
   const std::vector<LimitNumber> reused = use_all(*other, 100h);  // all but the wanted one
   EXPECT_EQ(std::count(reused.begin(), reused.end(), wanted), 1);
@@ -146,6 +149,7 @@ TEST(LimitRegistry, ClearsTheSlotsOfANumberBeforeGivingItAway) {
     ASSERT_EQ(slots_of(number), 100);
   }
   store->stop_using(numbers[7]);
+  store->upkeep(after(0s));
   ASSERT_EQ(store->use(of_amount(1'000'000), after(2h)).value(), numbers[7]);
   EXPECT_EQ(slots_of(numbers[7]), 0);
 }
@@ -171,7 +175,7 @@ TEST(LimitRegistry, UnderstandsNumbersThatAnotherProcessGaveAway) {
   const std::unique_ptr<LocalStore> one = open_file(folder.file("state"), after(0s));
   const std::unique_ptr<LocalStore> other = open_file(folder.file("state"), after(0s));
   for (const LimitNumber number : use_all(*other, 0s)) other->stop_using(number);
-  other->upkeep(after(2h));
+  other->upkeep(after(0s));
 
   const Digest key = digest_of(*one, 1);
   const LimitNumber number = one->use(of_amount(5'000), after(2h)).value();
@@ -193,10 +197,100 @@ TEST(LimitRegistry, LooksAtAFewRecordsPerLimitHoweverManyThereAre) {
   constexpr std::uint64_t kLimits = 10'000;
   ASSERT_GT(mapping.limits().size(), kLimits);
   for (std::uint64_t amount = 1; amount <= kLimits; ++amount) {
-    ASSERT_TRUE(registry->use(of_amount(amount), after(0s).wall(), {}));
+    ASSERT_TRUE(registry->use(of_amount(amount), LimitRegistry::For::rule, after(0s).wall(), {}));
   }
   EXPECT_EQ(registry->size(), kLimits);
   EXPECT_LE(registry->looks(), mapping.limits().size() + 3 * kLimits);
+}
+
+// ---- limits that requests bring along ---------------------------------------------------------
+
+// As many as requests may have.
+std::vector<LimitNumber> use_all_for_requests(LocalStore& store, Nanos when) {
+  std::vector<LimitNumber> numbers;
+  const std::size_t all = store.status().limits;
+  for (std::uint64_t i = 0; i < all - all / 4; ++i) {
+    numbers.push_back(store.use_for_request(of_amount(1 + i), after(when)).value());
+  }
+  return numbers;
+}
+
+TEST(LimitRegistry, KeepsAQuarterForRules) {
+  const std::unique_ptr<LocalStore> store = open_anonymous();
+  (void)use_all_for_requests(*store, 0s);
+  const auto one_more = store->use_for_request(of_amount(1'000'000), after(0s));
+  ASSERT_FALSE(one_more);
+  EXPECT_THAT(one_more.error().text(), HasSubstr("no room for limits that requests bring along"));
+  EXPECT_TRUE(store->use(of_amount(1'000'000), after(0s)));
+  EXPECT_TRUE(store->use_for_request(of_amount(1'000'000), after(0s))) << "now it has a number";
+}
+
+// What has a number is found, however many there are, and after a restart.
+TEST(LimitRegistry, FindsWhatRequestsBroughtBefore) {
+  const testing::TempFolder folder;
+  std::vector<LimitNumber> numbers;
+  for (int start = 0; start < 2; ++start) {
+    const std::unique_ptr<LocalStore> store = open_file(folder.file("state"), after(0s));
+    if (start == 0) numbers = use_all_for_requests(*store, 0s);
+    ASSERT_FALSE(store->use_for_request(of_amount(1'000'000), after(0s)));
+    for (const Nanos when : {Nanos{0s}, Nanos{30min}}) {
+      for (const std::size_t i : {std::size_t{0}, std::size_t{7}, numbers.size() - 1}) {
+        const auto again = store->use_for_request(of_amount(1 + i), after(when));
+        ASSERT_TRUE(again) << start << ' ' << i;
+        EXPECT_EQ(*again, numbers[i]);
+      }
+    }
+  }
+}
+
+// Upkeep takes back what nobody wants any more before requests find no room: they wait for nothing.
+TEST(LimitRegistry, HasRoomForNewAmountsWhenOldOnesAreForgotten) {
+  const std::unique_ptr<LocalStore> store = open_anonymous();
+  const std::vector<LimitNumber> numbers = use_all_for_requests(*store, 0s);
+  for (const LimitNumber number : numbers) {
+    if (number != numbers[7]) store->stop_using(number);
+  }
+  store->upkeep(after(0s));
+  const Nanos kept = kPeriod + LimitRegistry::kGrace;
+  store->upkeep(after(kept));
+  EXPECT_FALSE(store->use_for_request(of_amount(1'000'000), after(kept)));
+  store->upkeep(after(kept + 2s));
+  EXPECT_EQ(store->status().limits_used, 1U);
+  EXPECT_EQ(store->use_for_request(of_amount(8), after(kept + 2s)).value(), numbers[7]);
+  EXPECT_TRUE(store->use_for_request(of_amount(1'000'000), after(kept + 2s)));
+}
+
+// Where nobody does the upkeep a request does, but not each one: it looks at the whole table.
+TEST(LimitRegistry, TakesNumbersBackForARequestNowAndThen) {
+  const Mapping mapping = Mapping::open({.memory = Mapping::kMemoryMin}, after(0s)).value();
+  const std::unique_ptr<LimitRegistry> registry = LimitRegistry::open(mapping).value();
+  int cleared = 0;
+  const auto clear = [&cleared](const LimitRegistry::Dropped&) { ++cleared; };
+  const auto use = [&](std::uint64_t amount, Nanos when) {
+    return registry->use(of_amount(amount), LimitRegistry::For::request, after(when).wall(), clear);
+  };
+  const std::size_t all = mapping.limits().size();
+  for (std::uint64_t i = 0; i < all - all / 4; ++i) ASSERT_TRUE(use(1 + i, 0s));
+  EXPECT_FALSE(use(1'000'000, 1h));  // looks, in vain
+  for (LimitNumber number = 0; number < 8; ++number) registry->stop_using(number);
+  registry->touch(after(1h).wall());
+  const Nanos kept = 1h + kPeriod + LimitRegistry::kGrace + 2s;
+  EXPECT_FALSE(use(1'000'000, kept - 1min));  // looks, in vain
+  EXPECT_FALSE(use(1'000'000, kept)) << "too soon to look again";
+  EXPECT_EQ(cleared, 0);
+  for (std::uint64_t i = 0; i < 8; ++i) EXPECT_TRUE(use(1'000'000 + i, kept + 1min)) << i;
+  EXPECT_FALSE(use(2'000'000, kept + 1min));
+  EXPECT_EQ(cleared, 1);
+}
+
+// A number that somebody used until now stands for counts as young as that, however long ago the
+// limit was first asked for.
+TEST(LimitRegistry, KeepsWhatWasInUseUntilNow) {
+  const std::unique_ptr<LocalStore> store = open_anonymous();
+  const std::vector<LimitNumber> numbers = use_all(*store, 0s);
+  store->stop_using(numbers[7]);  // at 100h: nobody has said anything since the start
+  EXPECT_FALSE(store->use(of_amount(1'000'000), after(100h)));
+  EXPECT_EQ(store->use(of_amount(1'000'000), after(102h)).value(), numbers[7]);
 }
 
 // Each has looked before the other adds something, and knows of it all the same.
@@ -224,10 +318,12 @@ TEST(LimitRegistry, DoesNotFindWhatAnotherProcessGaveAway) {
   ASSERT_EQ(other->use(of_amount(8), after(0s)).value(), before[7]);  // has looked at all of them
   other->stop_using(before[7]);
   for (const LimitNumber number : before) one->stop_using(number);
+  for (LocalStore* const store : {one.get(), other.get()}) store->upkeep(after(0s));
 
   constexpr std::uint64_t kOthers = 1'000'000;
   (void)use_all(*one, 100h, kOthers);  // in all the numbers
   for (std::size_t i = 1; i < before.size(); i += 2) one->stop_using(before[i]);
+  one->upkeep(after(100h));
   one->upkeep(after(200h));  // it wants the others
   const LimitNumber again = other->use(of_amount(8), after(200h)).value();
   EXPECT_EQ(other->limit(again).limit().amount, 8U);

@@ -2,14 +2,6 @@
 
 namespace sluice::store {
 
-Parsed<LimitNumber> LocalAuthority::use_for_request(const Limit& limit, Now now) {
-  if (!table_.has_limits_to_spare()) {
-    return mistake("the table has no room for limits that requests bring along",
-                   "give it more memory");
-  }
-  return table_.use(limit, now);
-}
-
 Completion LocalAuthority::decide_all(Call& call, Now now) noexcept {
   ++counts_.decides;
   call.failed = false;

@@ -20,7 +20,9 @@ class LocalAuthority final : public Store {
   [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, Now now) override {
     return table_.use(limit, now);
   }
-  [[nodiscard]] Parsed<LimitNumber> use_for_request(const Limit& limit, Now now) override;
+  [[nodiscard]] Parsed<LimitNumber> use_for_request(const Limit& limit, Now now) override {
+    return table_.use_for_request(limit, now);
+  }
   void stop_using(LimitNumber number) noexcept override { table_.stop_using(number); }
   [[nodiscard]] DigestSecret secret() const noexcept override { return table_.secret(); }
 

@@ -87,14 +87,16 @@ void LocalStore::recover_blocks() noexcept {
   for (const Handle& handle : handles) blocks_.settle(handle, slots[handle.word()]);
 }
 
-Parsed<LimitNumber> LocalStore::use(const Limit& limit, Now now) {
-  const Now stored = mapping_->stored(now);
-  Parsed<LimitNumber> number =
-      limits_->use(limit, now.wall(), [this, stored](const LimitRegistry::Dropped& dropped) {
-        (void)table_.sweep(0, table_.slots(), stored, dropped);
-      });
-  mapping_->raise_all_epochs();
+Parsed<LimitNumber> LocalStore::use_for(LimitRegistry::For who, const Limit& limit, Now now) {
+  Parsed<LimitNumber> number = limits_->use(limit, who, now.wall(), clear_slots(now));
+  if (number) mapping_->raise_all_epochs();
   return number;
+}
+
+LimitRegistry::ClearSlots LocalStore::clear_slots(Now now) noexcept {
+  return [this, stored = mapping_->stored(now)](const LimitRegistry::Dropped& dropped) {
+    (void)table_.sweep(0, table_.slots(), stored, dropped);
+  };
 }
 
 bool LocalStore::decide_all(std::span<const Check> checks, Now now,
@@ -167,6 +169,7 @@ void LocalStore::upkeep(Now now) noexcept {
   const std::lock_guard guard{upkeep_};
   mapping_->remember_time(now);
   limits_->touch(now.wall());
+  limits_->tidy(now.wall(), clear_slots(now));
   recover_blocks();
   if (now.mono - last_sweep_ < kSweepEvery) return;
   last_sweep_ = now.mono;

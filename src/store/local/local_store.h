@@ -56,14 +56,15 @@ class LocalStore {
 
   // ---- limits and keys ------------------------------------------------------------------------
 
-  [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, Now now);
-  void stop_using(LimitNumber number) noexcept { limits_->stop_using(number); }
-  // Whether there are numbers left for limits that requests bring along: a quarter is kept for
-  // rules.
-  [[nodiscard]] bool has_limits_to_spare() const noexcept {
-    const std::size_t all = mapping_->limits().size();
-    return limits_->size_approx() < all - all / 4;
+  [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, Now now) {
+    return use_for(LimitRegistry::For::rule, limit, now);
   }
+  // A limit that a request brings along. One that has a number is always found; a new one leaves a
+  // quarter of the numbers to rules.
+  [[nodiscard]] Parsed<LimitNumber> use_for_request(const Limit& limit, Now now) {
+    return use_for(LimitRegistry::For::request, limit, now);
+  }
+  void stop_using(LimitNumber number) noexcept { limits_->stop_using(number); }
   [[nodiscard]] const StoredLimit& limit(LimitNumber number) const noexcept {
     return *limits_->find(number);
   }
@@ -120,13 +121,16 @@ class LocalStore {
   // while they are few, else from a part of it, to about a quarter of a percent.
   [[nodiscard]] std::size_t keys_approx(Now now) noexcept;
 
-  // What a background thread does: remembers the time, says which limits are wanted, recovers what
-  // killed processes held, sweeps when it is time.
+  // What a background thread does: remembers the time, says which limits are wanted, takes back
+  // numbers of those that nobody wants, recovers what killed processes held, sweeps when it is
+  // time.
   void upkeep(Now now) noexcept;
   void sweep(Now now) noexcept;
 
  private:
   LocalStore(std::unique_ptr<Mapping> mapping, std::unique_ptr<LimitRegistry> limits) noexcept;
+  [[nodiscard]] Parsed<LimitNumber> use_for(LimitRegistry::For who, const Limit& limit, Now now);
+  [[nodiscard]] LimitRegistry::ClearSlots clear_slots(Now now) noexcept;
   void take_over() noexcept;
   void recover_blocks() noexcept;
   void run(const std::stop_token& stop, const Clock& clock);
