@@ -156,9 +156,10 @@ struct Caller {
   std::string_view country;          // two letters
   std::uint32_t asn = 0;
   std::string_view method;
-  std::string_view target;              // for path.X and query.X: /v1/users/7?plan=free
-  std::span<const HeaderView> headers;  // for header.X
-  std::span<const HeaderView> claims;   // for claim.X, with their names as they are
+  std::string_view target;                 // for path.X and query.X: /v1/users/7?plan=free
+  std::span<const HeaderView> headers;     // for header.X
+  std::span<const HeaderView> claims;      // for claim.X, with their names as they are
+  std::span<const HeaderView> attributes;  // for attribute.X, with their names as they are
   std::span<const DescriptorEntry> descriptor;
   std::optional<core::Cost> cost;  // in place of the rule's own
 };

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "config/document.h"
 #include "engine/key.h"
+#include "rules/per_text.h"
 #include <sluice/engine.h>
 
 #include <fmt/format.h>
@@ -35,27 +36,18 @@ app::Configuration read(std::string_view text, std::string_view name,
   return configuration;
 }
 
-// Claims as a caller gives them.
-class GivenClaims final : public identity::Attributes {
+// Claims and attributes as a caller gives them.
+class Given final : public identity::Attributes {
  public:
-  explicit GivenClaims(std::span<const HeaderView> claims) noexcept : claims_(claims) {}
+  explicit Given(std::span<const HeaderView> all) noexcept : all_(all) {}
   [[nodiscard]] std::string_view find(std::string_view name) const noexcept override {
-    const auto found = std::ranges::find(claims_, name, &HeaderView::name);
-    return found == claims_.end() ? std::string_view{} : found->value;
+    const auto found = std::ranges::find(all_, name, &HeaderView::name);
+    return found == all_.end() ? std::string_view{} : found->value;
   }
 
  private:
-  std::span<const HeaderView> claims_;
+  std::span<const HeaderView> all_;
 };
-
-// As people write it: header.x-plan.
-std::string written(const rules::Per& per) {
-  constexpr std::array kWords{"",        "user",  "api_key", "tenant",    "ip",
-                              "country", "asn",   "method",  "route",     "path",
-                              "header",  "query", "claim",   "descriptor"};
-  const std::string word = kWords[static_cast<std::size_t>(per.kind)];
-  return per.name.empty() ? word : word + "." + per.name;
-}
 
 // Everybody without the value, and without an address, would be counted together.
 std::optional<Diagnostic> missing_value(const rules::RuleSet& rules, rules::RuleNumber number,
@@ -78,7 +70,7 @@ std::optional<Diagnostic> missing_value(const rules::RuleSet& rules, rules::Rule
     if (!is_address && !engine::value_of(per, asked, path, scratch).empty()) continue;
     return Diagnostic{
         .message = fmt::format("rule '{}' counts per {}, which the caller does not have", rule.name,
-                               written(per)),
+                               rules::per_text(per)),
         .remedy = is_address ? "give an address" : "give it, or an address to count instead"};
   }
   return std::nullopt;
@@ -286,7 +278,8 @@ Parsed<Admission> EngineWorker::decide(std::string_view rule, const Caller& call
                             .tls_subject = {},
                             .domain = caller.domain,
                             .descriptor = caller.descriptor};
-  const GivenClaims claims{caller.claims};
+  const Given claims{caller.claims};
+  const Given attributes{caller.attributes};
   const identity::Identity client{.address = caller.address.value_or(IpAddress{}),
                                   .user = caller.user,
                                   .api_key = caller.api_key,
@@ -295,7 +288,8 @@ Parsed<Admission> EngineWorker::decide(std::string_view rule, const Caller& call
                                   .country = caller.country,
                                   .asn = caller.asn,
                                   .proof = identity::Proof::good,
-                                  .claims = &claims};
+                                  .claims = &claims,
+                                  .attributes = &attributes};
   if (!caller.address) {
     if (auto missing = missing_value(rules, *number, request, client)) {
       return tl::unexpected(*std::move(missing));

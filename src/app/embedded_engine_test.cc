@@ -1,3 +1,4 @@
+#include "rules/rule.h"
 #include "support/temp_folder.h"
 #include <sluice/engine.h>
 
@@ -6,9 +7,9 @@
 
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -91,41 +92,83 @@ TEST_F(EmbeddedEngine, AnswersForOneRuleByItsName) {
   EXPECT_THAT(none.error().text(), HasSubstr("no rule 'logout' in the domain 'default'"));
 }
 
-// Every kind of value that a rule may count by, one caller with it and one with another.
+// A kind of value that a rule may count by, somebody with it and somebody with another.
+struct KindOfValue {
+  std::string per;
+  Caller one;
+  std::optional<Caller> other;  // absent: it does not depend on the caller
+};
+
+// The compiler names a kind that is not here. Absent: there is no such kind.
+std::optional<KindOfValue> kind_of_value(rules::Per::Kind kind) {
+  using Kind = rules::Per::Kind;
+  static const std::vector<HeaderView> kRed{{"X-Team", "red"}};
+  static const std::vector<HeaderView> kBlue{{"x-team", "blue"}};
+  static const std::vector<HeaderView> kFirst{{"org", "1"}};
+  static const std::vector<HeaderView> kSecond{{"org", "2"}};
+  static const std::vector<DescriptorEntry> kShop1{{"shop", "1"}};
+  static const std::vector<DescriptorEntry> kShop2{{"shop", "2"}};
+  static const Caller kThing{.target = "/things/1?plan=a"};
+  const auto from = [](const char* text) { return Caller{.address = IpAddress::parse(text)}; };
+  switch (kind) {
+    case Kind::user: return {{"user", {.user = "a"}, {{.user = "b"}}}};
+    case Kind::api_key: return {{"api_key", {.api_key = "a"}, {{.api_key = "b"}}}};
+    case Kind::tenant: return {{"tenant", {.tenant = "a"}, {{.tenant = "b"}}}};
+    case Kind::ip: return {{"ip", from("192.0.2.1"), from("192.0.2.2")}};
+    case Kind::country: return {{"country", {.country = "DE"}, {{.country = "FR"}}}};
+    case Kind::asn: return {{"asn", {.asn = 1}, {{.asn = 2}}}};
+    case Kind::method: return {{"method", {.method = "GET"}, {{.method = "PUT"}}}};
+    case Kind::route: return {{"route", {}, std::nullopt}};
+    case Kind::path: return {{"path.id", kThing, {{.target = "/things/2?plan=a"}}}};
+    case Kind::query: return {{"query.plan", kThing, {{.target = "/things/1?plan=b"}}}};
+    case Kind::header: return {{"header.x-team", {.headers = kRed}, {{.headers = kBlue}}}};
+    case Kind::claim: return {{"claim.org", {.claims = kFirst}, {{.claims = kSecond}}}};
+    case Kind::attribute:
+      return {{"attribute.org", {.attributes = kFirst}, {{.attributes = kSecond}}}};
+    case Kind::descriptor:
+      return {{"descriptor.shop", {.descriptor = kShop1}, {{.descriptor = kShop2}}}};
+  }
+  return std::nullopt;
+}
+
 TEST_F(EmbeddedEngine, ByNameEveryValueCountsForItself) {
-  const std::vector<HeaderView> red{{"X-Team", "red"}};
-  const std::vector<HeaderView> blue{{"x-team", "blue"}};
-  const std::vector<HeaderView> org_1{{"org", "1"}};
-  const std::vector<HeaderView> org_2{{"org", "2"}};
-  const std::vector<DescriptorEntry> shop_1{{"shop", "1"}};
-  const std::vector<DescriptorEntry> shop_2{{"shop", "2"}};
-  const auto address = [](const char* text) { return IpAddress::parse(text); };
-  const std::vector<std::tuple<std::string, Caller, Caller>> kinds{
-      {"user", {.user = "a"}, {.user = "b"}},
-      {"api_key", {.api_key = "a"}, {.api_key = "b"}},
-      {"tenant", {.tenant = "a"}, {.tenant = "b"}},
-      {"ip", {.address = address("192.0.2.1")}, {.address = address("192.0.2.2")}},
-      {"country", {.country = "DE"}, {.country = "FR"}},
-      {"asn", {.asn = 1}, {.asn = 2}},
-      {"method", {.method = "GET"}, {.method = "PUT"}},
-      {"path.id", {.target = "/things/1?plan=a"}, {.target = "/things/2?plan=a"}},
-      {"query.plan", {.target = "/things/1?plan=a"}, {.target = "/things/1?plan=b"}},
-      {"header.x-team", {.headers = red}, {.headers = blue}},
-      {"claim.org", {.claims = org_1}, {.claims = org_2}},
-      {"descriptor.shop", {.descriptor = shop_1}, {.descriptor = shop_2}}};
-  for (const auto& [per, one, other] : kinds) {
+  for (unsigned number = 0; number < 256; ++number) {
+    const auto kind = kind_of_value(static_cast<rules::Per::Kind>(number));
+    if (!kind) continue;
+    const std::string& per = kind->per;
     const auto engine = made("rules: [{name: it, match: {path: '/things/{id}'}, per: ['" + per +
                              "'], limit: 1/1h}]\n");
     EngineWorker worker{*engine};
-    EXPECT_FALSE(worker.is_rate_limited("it", one)) << per;
-    EXPECT_TRUE(worker.is_rate_limited("it", one)) << per;
-    EXPECT_FALSE(worker.is_rate_limited("it", other)) << per;
+    EXPECT_FALSE(worker.is_rate_limited("it", kind->one)) << per;
+    EXPECT_TRUE(worker.is_rate_limited("it", kind->one)) << per;
+    if (!kind->other) continue;
+    EXPECT_FALSE(worker.is_rate_limited("it", *kind->other)) << per;
     // Nobody is counted as somebody else because a value is missing.
     const auto lacking = worker.decide("it", {});
     ASSERT_FALSE(lacking) << per;
     EXPECT_THAT(lacking.error().text(), HasSubstr("counts per " + per));
     EXPECT_THROW((void)worker.is_rate_limited("it", {}), std::invalid_argument) << per;
   }
+}
+
+// What is known of a caller's key chooses his tier, and how much he may have.
+TEST_F(EmbeddedEngine, ByNameAttributesChooseTierAndAmount) {
+  const auto engine = made(
+      "rules:\n"
+      "  - {name: tiered, per: [user], limit: 1/1h,"
+      " tiers: {by: attribute.plan, values: {gold: 3/1h}}}\n"
+      "  - {name: amount, per: [user], limit: {rate: 1/1h, from: {attribute: seats, max: 9}}}\n");
+  EngineWorker worker{*engine};
+  const std::vector<HeaderView> gold{{"plan", "gold"}, {"seats", "5"}};
+  const auto passed = [&](const char* rule, const Caller& caller) {
+    int count = 0;
+    while (count < 20 && !worker.is_rate_limited(rule, caller)) ++count;
+    return count;
+  };
+  EXPECT_EQ(passed("tiered", {.user = "ann", .attributes = gold}), 3);
+  EXPECT_EQ(passed("tiered", {.user = "bob"}), 1);
+  EXPECT_EQ(passed("amount", {.user = "ann", .attributes = gold}), 5);
+  EXPECT_EQ(passed("amount", {.user = "bob"}), 1);
 }
 
 TEST_F(EmbeddedEngine, ByNameAnAddressStandsForWhatIsMissing) {

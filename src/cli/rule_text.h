@@ -7,7 +7,6 @@
 
 namespace sluice::cli {
 
-[[nodiscard]] std::string per_text(const rules::Per& per);            // ip/24, header.x-team
 [[nodiscard]] std::string per_text(const rules::Rule& rule);          // "user, route"; "everybody"
 [[nodiscard]] std::string limit_text(const rules::RuleLimit& limit);  // "100/1s token_bucket"
 

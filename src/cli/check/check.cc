@@ -10,6 +10,7 @@
 #include "cli/rule_text.h"
 #include "cli/terminal.h"
 #include "engine/overrides.h"
+#include "rules/per_text.h"
 #include <sluice/clock.h>
 #include <sluice/core/limit_text.h>
 

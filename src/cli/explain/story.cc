@@ -4,6 +4,7 @@
 #include "engine/key.h"
 #include "identity/host.h"
 #include "identity/path.h"
+#include "rules/per_text.h"
 
 #include <fmt/format.h>
 
