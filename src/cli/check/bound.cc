@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::cli {
 namespace {
@@ -28,13 +29,14 @@ std::uint32_t largest_factor(const rules::Rule& rule, std::span<const engine::Ov
   return permille;
 }
 
-// An override multiplies what a request brings along, and leaves a written burst as it is then.
+// An override multiplies what a request brings along, and the written burst with it, as far as that
+// can be enforced.
 Limit largest(const rules::RuleLimit& written, std::uint32_t permille) noexcept {
-  if (!written.from) return engine::multiplied(written.limit, permille);
   Limit limit = written.limit;
-  limit.amount = std::max(limit.amount, written.from->max);
-  limit.amount = engine::multiplied({.amount = limit.amount}, permille).amount;
+  if (written.from) limit.amount = std::max(limit.amount, written.from->max);
+  limit = engine::multiplied(std::move(limit), permille);
   limit.amount = std::min(limit.amount, core::kAmountMax);
+  if (limit.burst) limit.burst = std::min(*limit.burst, core::kAmountMax);
   return limit;
 }
 
