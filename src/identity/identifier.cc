@@ -39,15 +39,19 @@ struct Person {
   std::string_view user;
   std::string_view tenant;
   std::string_view tier;
+  const Attributes* claims = nullptr;
+  const Attributes* attributes = nullptr;
 };
 
-// The first good proof names the person.
+// The first good proof names the person, and says all that is known of it.
 void succeed(Identity& identity, const Person& person) noexcept {
   if (identity.proof == Proof::good) return;
   identity.proof = Proof::good;
   identity.user = person.user;
   identity.tenant = person.tenant;
   identity.tier = person.tier;
+  identity.claims = person.claims;
+  identity.attributes = person.attributes;
 }
 
 }  // namespace
@@ -144,8 +148,10 @@ void Identifier::apply_token(const RequestView& request, Now now, IdentifierScra
   if (verdict->fault != TokenFault::none) {
     return fail(identity, Proof::invalid, to_string(verdict->fault));
   }
-  identity.claims = verdict->claims.get();
-  succeed(identity, {verdict->user, verdict->tenant, verdict->tier});
+  succeed(identity, {.user = verdict->user,
+                     .tenant = verdict->tenant,
+                     .tier = verdict->tier,
+                     .claims = verdict->claims.get()});
 }
 
 void Identifier::apply_api_key(const RequestView& request, Now now, IdentifierScratch& scratch,
@@ -159,8 +165,8 @@ void Identifier::apply_api_key(const RequestView& request, Now now, IdentifierSc
   if (key->is_expired(now.wall())) return fail(identity, Proof::invalid, kExpiredKey);
   const ApiKeyRecord& record = key->record();
   identity.api_key = record.name;
-  identity.attributes = key;
-  succeed(identity, {record.user, record.tenant, record.tier});
+  succeed(identity,
+          {.user = record.user, .tenant = record.tenant, .tier = record.tier, .attributes = key});
 }
 
 void Identifier::apply_certificate(const RequestView& request, Identity& identity) const noexcept {

@@ -10,8 +10,8 @@
 //
 // The first that is good gives user, tenant and tier, all three: they are never put together from
 // two sources, so that nobody joins the tier of one to the user of another. Claims and attributes
-// are shown of every proof that is good. What is not good counts as absent; `proof` tells how the
-// first one that was presented fared unless a later one is good.
+// are of that proof, too; of a good key beside it only the name is shown. What is not good counts
+// as absent; `proof` tells how the first one that was presented fared unless a later one is good.
 //
 // An Identifier is immutable and shared by workers. What changes lives in an IdentifierScratch, one
 // per worker. A steady client costs no allocation: its token is in the verdict cache.

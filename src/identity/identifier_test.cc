@@ -153,16 +153,23 @@ TEST_F(IdentifierTest, BelievesACertificate) {
   EXPECT_EQ(identity.user, "CN=client");
 }
 
-// Token, then key, then certificate; and user, tenant and tier are of one of them.
+// Token, then key, then certificate; and user, tenant and tier are of one of them, as are claims
+// and attributes, which choose tiers and amounts.
 TEST_F(IdentifierTest, TakesThePersonFromTheFirstGoodProof) {
   const Identity all = identify(Request{}.subject("CN=client").key("key-1").bearer(token()));
   EXPECT_EQ(all.user, "u1");
   EXPECT_EQ(all.tier, "gold");
   EXPECT_EQ(all.api_key, "ci");
   EXPECT_NE(all.claims, nullptr);
-  EXPECT_NE(all.attributes, nullptr);
+  EXPECT_EQ(all.attributes, nullptr);
   const Identity key = identify(Request{}.subject("CN=client").key("key-1"));
   EXPECT_EQ(key.user, "builder");
+  EXPECT_NE(key.attributes, nullptr);
+  const Identity forged =
+      identify(Request{}.key("key-1").bearer(token(kGood, std::string(32, 'x'))));
+  EXPECT_EQ(forged.user, "builder");
+  EXPECT_EQ(forged.claims, nullptr);
+  EXPECT_NE(forged.attributes, nullptr);
 
   // A token without tenant and tier: those of the key must not join its user.
   const Identity bare =
@@ -171,6 +178,7 @@ TEST_F(IdentifierTest, TakesThePersonFromTheFirstGoodProof) {
   EXPECT_EQ(bare.tenant, "");
   EXPECT_EQ(bare.tier, "");
   EXPECT_EQ(bare.api_key, "ci");
+  EXPECT_EQ(bare.attributes, nullptr);
 }
 
 TEST_F(IdentifierTest, CountsWhatIsNotGoodAsAbsent) {
