@@ -26,7 +26,9 @@ class Complaints {
       ++left_out_;
       return;
     }
-    std::string line = fmt::format("{} at {}: {}", failure.upstream, failure.server, failure.what);
+    std::string line = fmt::format("{} at {}", failure.upstream, failure.server);
+    if (failure.address) line += fmt::format(" ({})", failure.address->text());
+    line += fmt::format(": {}", failure.what);
     if (!failure.reason.empty()) line += fmt::format(": {}", failure.reason);
     if (left_out_ > 0) line += fmt::format(" (and {} failures before)", left_out_);
     left_out_ = 0;

@@ -14,6 +14,8 @@ admin::UpstreamStatus status_of(const gateway::UpstreamGroup& group, MonoTime no
   for (const auto& server : group.servers()) {
     status.servers.push_back({.address = server->name(),
                               .left_alone_by = server->is_left_alone(now) ? 1U : 0U,
+                              .addresses = server->addresses().all().size(),
+                              .addresses_left_alone = server->addresses().left_alone(now),
                               .in_use = server->in_use(),
                               .idle = server->idle(),
                               .failures = server->failures()});

@@ -7,12 +7,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <sys/socket.h>
+#include <utility>
 
 namespace sluice::app {
 namespace {
@@ -35,33 +41,61 @@ class NameServer {
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [this] { return mood_ != Mood::silent; });
     if (mood_ == Mood::ignorant) return mistake("cannot find the host '" + name + "'");
-    return net::Addresses{*IpAddress::parse("127.0.0.1")};
+    return addresses_;
+  }
+  void say(net::Addresses addresses) {
+    const std::lock_guard lock{mutex_};
+    addresses_ = std::move(addresses);
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   Mood mood_ = Mood::silent;
+  net::Addresses addresses_{*IpAddress::parse("127.0.0.1")};
+};
+
+// Where no connection comes about: its queue is full, and the system lets nobody else in.
+class FullServer {
+ public:
+  explicit FullServer(const std::string& endpoint)
+      : listener_(net::listen_on(net::Endpoint::parse(endpoint).value(), {.backlog = 0}).value()) {
+    const net::SocketAddress address = net::testing::address_of(listener_);
+    for (FileDescriptor& one : waiting_) {
+      one = FileDescriptor{::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+      const bool is_in = ::connect(one.get(), address.get(), address.size()) == 0;
+      if (!is_in && errno != EINPROGRESS) std::abort();
+    }
+  }
+
+ private:
+  net::Listener listener_;
+  std::array<FileDescriptor, 8> waiting_;
 };
 
 class ByName : public ::testing::Test {
  protected:
+  explicit ByName(std::string_view more = "") : more_(more) {}
+  ByName(const ByName&) = delete;
+  ByName& operator=(const ByName&) = delete;
   ~ByName() override { names_->be(NameServer::Mood::ignorant); }
 
   static constexpr std::string_view kFile = R"(
 listen: {{gateway: '127.0.0.1:0'}}
 state: {{memory: 4MiB}}
-upstreams: {{app: {{servers: ['app.internal:{}'], connect: 3s}}}}
+upstreams: {{app: {{servers: ['app.internal:{}'], connect: 3s{}}}}}
 routes: [{{path: '/**', upstream: app}}]
 rules: [{{name: each, per: ip, limit: 1000/1s}}]
 )";
   static constexpr std::string_view kRequest = "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n";
 
+  std::string_view more_;  // options of the upstream
   ManualClock clock_{{.mono = MonoTime{1h}, .wall_offset = 1'700'000'000s}};
   std::shared_ptr<NameServer> names_ = std::make_shared<NameServer>();
   net::Listener of_app_ = net::listen_on(net::testing::free_port()).value();
+  const std::uint16_t port_ = of_app_.endpoint().port;
   fixture::OneWorker worker_{
-      fmt::format(kFile, of_app_.endpoint().port),
+      fmt::format(kFile, port_, more_),
       clock_,
       {.look_up = [names = names_](const std::string& name) { return names->find(name); }}};
   fixture::Upstream app_{*worker_.loop, std::move(of_app_)};
@@ -128,6 +162,90 @@ TEST_F(ByName, ANameThatWasUnknownIsFoundSoonAfterItIsKnown) {
   } while (answer().starts_with("HTTP/1.1 502") && clock_.now().mono - begin < 60s);
   EXPECT_THAT(client_.heard(), HasSubstr("HTTP/1.1 200 OK"));
   EXPECT_LT(clock_.now().mono - begin, 10s);
+}
+
+// A name with several addresses, and a server at one of them only.
+class WithSeveralAddresses : public ByName {
+ protected:
+  WithSeveralAddresses() : ByName(", keep_alive: 0, failures: 2, left_alone: 1h, retries: 1") {}
+
+  // Once all of them are known, by the next lookup. Time stands still for the first.
+  void found_at(const net::Addresses& addresses) {
+    names_->say(addresses);
+    names_->be(NameServer::Mood::helpful);
+    const bool is_first = status().addresses == 1;
+    ASSERT_TRUE(turn_until(*worker_.loop, [&] {
+      if (!is_first) pass(1s);
+      return status().addresses == addresses.size();
+    }));
+  }
+  std::string_view ask() {
+    client_.send(kRequest);
+    return answer();
+  }
+  [[nodiscard]] admin::ServerStatus status() {
+    return worker_.report().upstreams.at(0).servers.at(0);
+  }
+
+  const IpAddress up_ = *IpAddress::parse("127.0.0.1");
+  const IpAddress down_ = *IpAddress::parse("127.0.0.2");
+  const IpAddress also_down_ = *IpAddress::parse("127.0.0.3");
+};
+
+// Whoever comes to the address that is down is sent to the other one, and soon nobody comes there.
+TEST_F(WithSeveralAddresses, OneThatIsDownCostsNobodyAnAnswer) {
+  found_at({down_, up_});
+  for (int i = 0; i < 40; ++i) ASSERT_THAT(ask(), HasSubstr("HTTP/1.1 200 OK")) << i;
+  EXPECT_EQ(status().failures, 2U);
+  EXPECT_EQ(status().left_alone_by, 0U);
+  EXPECT_EQ(status().addresses, 2U);
+  EXPECT_EQ(status().addresses_left_alone, 1U);
+  EXPECT_THAT(worker_.said, Contains(HasSubstr("(127.0.0.2): the server cannot be reached")));
+}
+
+// The same where nobody says no, and a request has to wait for that.
+TEST_F(WithSeveralAddresses, OneThatIsOffCostsNobodyAnAnswer) {
+  const FullServer off{fmt::format("127.0.0.2:{}", port_)};
+  found_at({down_, up_});
+  for (int i = 0; i < 40; ++i) {
+    client_.send(kRequest);
+    if (i < 4) pass(3100ms);
+    const MonoTime begin = clock_.now().mono;
+    ASSERT_THAT(answer(), HasSubstr("HTTP/1.1 200 OK")) << i;
+    ASSERT_LT(clock_.now().mono - begin, 1s) << i << " waits for nobody";
+  }
+  EXPECT_EQ(status().failures, 2U);
+}
+
+// Whoever else came meanwhile and had the next turn.
+TEST_F(WithSeveralAddresses, TheSameOneIsNotTriedTwice) {
+  const FullServer off{fmt::format("127.0.0.2:{}", port_)};
+  found_at({down_, up_});
+  client_.send(kRequest);
+  pass(100ms);
+  fixture::Client other{*worker_.loop, worker_.endpoint};
+  ASSERT_THAT(other.ask(kRequest, "hello"), HasSubstr("HTTP/1.1 200 OK"));
+  EXPECT_EQ(client_.heard(), "");
+  pass(3100ms);
+  EXPECT_THAT(answer(), HasSubstr("HTTP/1.1 200 OK"));
+}
+
+// What a lookup finds again is no better for that.
+TEST_F(WithSeveralAddresses, OneThatIsDownStaysSoOverALookup) {
+  found_at({down_, up_});
+  for (int i = 0; i < 4; ++i) ASSERT_THAT(ask(), HasSubstr("HTTP/1.1 200 OK"));
+  ASSERT_EQ(status().addresses_left_alone, 1U);
+  found_at({up_, also_down_, down_});
+  EXPECT_EQ(status().addresses_left_alone, 1U);
+  for (int i = 0; i < 20; ++i) ASSERT_THAT(ask(), HasSubstr("HTTP/1.1 200 OK")) << i;
+  EXPECT_EQ(status().failures, 4U) << "two more at the new one";
+}
+
+TEST_F(WithSeveralAddresses, WhenAllAreDownTheServerIsLeftAlone) {
+  found_at({down_, also_down_});
+  for (int i = 0; i < 4; ++i) ASSERT_THAT(ask(), HasSubstr("HTTP/1.1 502")) << i;
+  EXPECT_EQ(status().left_alone_by, 1U);
+  EXPECT_EQ(status().addresses_left_alone, 2U);
 }
 
 }  // namespace

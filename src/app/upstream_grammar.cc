@@ -87,11 +87,13 @@ const Section& upstream_section() {
            .fallback = "50s"},
           {.name = "retries",
            .shape = number(0, 10),
-           .meaning = "How often another server is asked, where nothing can happen twice.",
+           .meaning = "How often another server, or another address of the same name, is asked, "
+                      "where nothing can happen twice.",
            .fallback = "1"},
           {.name = "failures",
            .shape = number(1, 1000),
-           .meaning = "After so many failures in a row a server is left alone for a while.",
+           .meaning = "After so many failures in a row a server, or one of the addresses of its "
+                      "name, is left alone for a while.",
            .fallback = "3"},
           {.name = "left_alone",
            .shape = text(rules::kDurationFormat),

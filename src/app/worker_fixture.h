@@ -6,6 +6,7 @@
 #include "app/engine_room.h"
 #include "app/listeners.h"
 #include "app/server_worker.h"
+#include "app/worker_report.h"
 #include "frontend/request_meters.h"
 #include "frontend/server_metrics.h"
 #include "net/net_fixture.h"
@@ -142,6 +143,17 @@ class OneWorker {
   OneWorker& operator=(const OneWorker&) = delete;
   // It answers on the loop of the worker, so it goes first.
   ~OneWorker() { resolver_.reset(); }
+
+  [[nodiscard]] WorkerReport report() {
+    const auto gathering = std::make_shared<Gathering>(1);
+    worker_->report(gathering, 0);
+    std::optional<WorkerReport> report;
+    (void)net::testing::turn_until(*loop, [&] {
+      report = gathering->wait(Nanos{0})[0];
+      return report.has_value();
+    });
+    return report.value();
+  }
 
   std::vector<std::string> said;   // to the operator
   net::EventLoop* loop = nullptr;  // of the worker, turned by the test

@@ -13,6 +13,8 @@ void add(const admin::ServerStatus& server, admin::UpstreamStatus& to) {
     return;
   }
   found->left_alone_by += server.left_alone_by;
+  found->addresses = std::max(found->addresses, server.addresses);
+  found->addresses_left_alone = std::min(found->addresses_left_alone, server.addresses_left_alone);
   found->in_use += server.in_use;
   found->idle += server.idle;
   found->failures += server.failures;

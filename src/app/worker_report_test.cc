@@ -15,10 +15,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-admin::UpstreamStatus app(std::size_t left_alone_by, std::uint64_t in_use) {
+admin::UpstreamStatus app(std::size_t left_alone_by, std::uint64_t in_use,
+                          std::size_t addresses_left_alone = 0) {
   return {.name = "app",
           .servers = {{.address = "a:1",
                        .left_alone_by = left_alone_by,
+                       .addresses = 3,
+                       .addresses_left_alone = addresses_left_alone,
                        .in_use = in_use,
                        .idle = 1,
                        .failures = 2}}};
@@ -61,6 +64,16 @@ TEST(WorkerReport, AddsUp) {
   EXPECT_EQ(server.in_use, 55U);
   EXPECT_EQ(server.failures, 4U);
   EXPECT_TRUE(admin::is_healthy(server, 2)) << "one worker still trusts it";
+}
+
+// As with servers: what one worker still tries is not left alone.
+TEST(WorkerReport, CountsAddressesThatAllWorkersLeaveAlone) {
+  const std::vector<WorkerReport> reports{{.upstreams = {app(1, 0, 3)}},
+                                          {.upstreams = {app(0, 0, 1)}}};
+  const WorkerReport total = total_of(reports);
+  const admin::ServerStatus& server = total.upstreams.at(0).servers.at(0);
+  EXPECT_EQ(server.addresses, 3U);
+  EXPECT_EQ(server.addresses_left_alone, 1U);
 }
 
 // In the middle of a reload one worker has the new upstreams and one the old.

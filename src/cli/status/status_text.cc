@@ -100,6 +100,14 @@ std::string keys(const json::object& of) {
                      number_of(of, "evictions"));
 }
 
+std::string state_of(const json::object& server) {
+  const json::value* const healthy = find(server, "healthy");
+  if (healthy == nullptr || !healthy->is_bool() || !healthy->get_bool()) return "left alone";
+  const auto left_alone = number_of(server, "addresses_left_alone");
+  if (left_alone == 0 || number_of(server, "addresses") == 1) return "healthy";
+  return fmt::format("{} of {} left alone", left_alone, number_of(server, "addresses"));
+}
+
 std::string upstreams(const json::array& groups, const Output& style) {
   using Side = Table::Side;
   Table table{{{"upstream"},
@@ -113,10 +121,8 @@ std::string upstreams(const json::array& groups, const Output& style) {
     for (const json::value& each : array_of(group.get_object(), "servers")) {
       if (!each.is_object()) continue;
       const json::object& server = each.get_object();
-      const json::value* const healthy = find(server, "healthy");
-      const bool is_healthy = healthy != nullptr && healthy->is_bool() && healthy->get_bool();
-      table.add({text_of(group.get_object(), "name"), text_of(server, "address"),
-                 is_healthy ? "healthy" : "left alone", std::to_string(number_of(server, "in_use")),
+      table.add({text_of(group.get_object(), "name"), text_of(server, "address"), state_of(server),
+                 std::to_string(number_of(server, "in_use")),
                  std::to_string(number_of(server, "idle")),
                  std::to_string(number_of(server, "failures"))});
     }

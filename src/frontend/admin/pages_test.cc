@@ -120,7 +120,10 @@ TEST_F(Pages, ShowTheStatusAsJson) {
                                               .in_use = 1,
                                               .idle = 2,
                                               .failures = 3},
-                                             {.address = "127.0.0.1:3001", .left_alone_by = 2}}}},
+                                             {.address = "app.internal:3001",
+                                              .left_alone_by = 2,
+                                              .addresses = 3,
+                                              .addresses_left_alone = 3}}}},
                   .keys = 10,
                   .keys_max = 100,
                   .evictions = 0,
@@ -135,8 +138,10 @@ TEST_F(Pages, ShowTheStatusAsJson) {
             R"("connections":4,"requests_in_flight":1,"requests_held":0,)"
             R"("requests":{"2xx":7},"decisions":{"allow":6,"deny":1},"refusals":{},)"
             R"("upstreams":[{"name":"app","servers":[)"
-            R"({"address":"127.0.0.1:3000","healthy":true,"in_use":1,"idle":2,"failures":3},)"
-            R"({"address":"127.0.0.1:3001","healthy":false,"in_use":0,"idle":0,"failures":0}]}],)"
+            R"({"address":"127.0.0.1:3000","healthy":true,"in_use":1,"idle":2,"failures":3,)"
+            R"("addresses":1,"addresses_left_alone":0},)"
+            R"({"address":"app.internal:3001","healthy":false,"in_use":0,"idle":0,"failures":0,)"
+            R"("addresses":3,"addresses_left_alone":3}]}],)"
             R"("keys":{"used":10,"capacity":100,"evictions":0},"blocks":2})"
             "\n");
 }

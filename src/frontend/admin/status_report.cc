@@ -46,9 +46,10 @@ std::string reload(const std::optional<ReloadStatus>& last) {
 
 std::string upstream(const UpstreamStatus& group, std::size_t workers) {
   const auto server = [workers](const ServerStatus& one) {
-    return fmt::format(R"({{"address":{},"healthy":{},"in_use":{},"idle":{},"failures":{}}})",
+    return fmt::format(R"({{"address":{},"healthy":{},"in_use":{},"idle":{},"failures":{},)"
+                       R"("addresses":{},"addresses_left_alone":{}}})",
                        json_string(one.address), is_healthy(one, workers), one.in_use, one.idle,
-                       one.failures);
+                       one.failures, one.addresses, one.addresses_left_alone);
   };
   return fmt::format(R"({{"name":{},"servers":{}}})", json_string(group.name),
                      array(group.servers, server));

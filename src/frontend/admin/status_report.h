@@ -38,8 +38,10 @@ struct RulesFileStatus {
 
 struct ServerStatus {
   std::string address;
-  std::size_t left_alone_by = 0;  // so many workers; each has its own experience
-  std::uint64_t in_use = 0;       // connections with a request under way
+  std::size_t left_alone_by = 0;         // so many workers; each has its own experience
+  std::size_t addresses = 1;             // that its name has, as the worker knows best
+  std::size_t addresses_left_alone = 0;  // by every worker, at least so many
+  std::uint64_t in_use = 0;              // connections with a request under way
   std::uint64_t idle = 0;
   std::uint64_t failures = 0;  // since the configuration in force was read
 };

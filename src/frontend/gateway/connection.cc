@@ -245,6 +245,7 @@ void Connection::begin_exchange() {
   exchange.routing = gateway_.routing_;
   exchange.group = nullptr;
   exchange.tried = nullptr;
+  exchange.failed_at = nullptr;
   exchange.attempts = exchange.retries = 0;
   exchange.wants_fresh = exchange.heard_server = exchange.reports_at_end = false;
   exchange.decided = exchange.body_skipped = false;

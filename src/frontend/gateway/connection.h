@@ -99,7 +99,8 @@ struct Exchange {
   std::shared_ptr<Routing> routing;
   UpstreamGroup* group = nullptr;
   UpstreamServer* tried = nullptr;
-  MonoTime sought_by;  // the server, where its name was not known yet
+  UpstreamAddresses::Shared failed_at;  // of that server; null: nothing has failed
+  MonoTime sought_by;                   // the server, where its name was not known yet
   std::uint32_t attempts = 0;
   std::uint32_t retries = 0;
   bool wants_fresh = false;       // a connection that nobody used before
@@ -229,6 +230,7 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step connect_to(UpstreamServer& server);
   [[nodiscard]] Step establish();
   [[nodiscard]] Step server_failed(std::uint16_t status, const char* why, bool was_reached);
+  [[nodiscard]] UpstreamGroup::Tried tried() const noexcept;
   [[nodiscard]] Step took_too_long();
   [[nodiscard]] Step broke_off(const char* why);
   void complain(const char* what);

@@ -37,7 +37,7 @@ bool note_own_lines(net::ResponseHead& passed) noexcept {
 
 Connection::Step Connection::connect() {
   Exchange& exchange = *exchange_;
-  UpstreamServer& server = exchange.group->choose(exchange.client_hash, exchange.tried, now().mono);
+  UpstreamServer& server = exchange.group->choose(exchange.client_hash, tried(), now().mono);
   exchange.tried = &server;
   ++exchange.attempts;
   exchange.failure = {};
@@ -54,7 +54,8 @@ Connection::Step Connection::seek() {
   UpstreamServer& server = *exchange_->tried;
   if (!server.is_sought()) return connect_to(server);
   if (now().mono >= exchange_->sought_by) {
-    server.failed(now().mono);
+    exchange_->failed_at = server.addresses().all().front();
+    server.failed(*exchange_->failed_at, now().mono);
     return server_failed(504, "the address of the server was not found in time", false);
   }
   arm(kSeekEvery);
@@ -63,11 +64,15 @@ Connection::Step Connection::seek() {
 
 Connection::Step Connection::connect_to(UpstreamServer& server) {
   Exchange& exchange = *exchange_;
-  exchange.upstream = server.take(exchange.wants_fresh);
-  if (exchange.upstream == nullptr) {
-    server.failed(now().mono);
+  UpstreamServer::Taken taken =
+      server.take({.fresh = exchange.wants_fresh, .except = exchange.failed_at.get()}, now().mono);
+  if (taken.connection == nullptr) {
+    exchange.failure = taken.why;
+    exchange.failed_at = std::move(taken.address);
+    server.failed(*exchange.failed_at, now().mono);
     return server_failed(502, "the server cannot be reached", false);
   }
+  exchange.upstream = std::move(taken.connection);
   exchange.upstream->set_user(net::Callback<>::to<&Connection::on_upstream>(*this));
   phase_ = Phase::connecting;
   if (exchange.upstream->is_reused()) return establish();
@@ -89,6 +94,10 @@ Connection::Step Connection::establish() {
       502, is_refused ? "the server cannot be trusted" : "the server cannot be reached", false);
 }
 
+UpstreamGroup::Tried Connection::tried() const noexcept {
+  return {.server = exchange_->tried, .address = exchange_->failed_at.get()};
+}
+
 // Nothing of an answer has come. Another server may be asked where nothing can happen twice: the
 // request was not passed on, or it may be repeated and none of its body is gone.
 Connection::Step Connection::server_failed(std::uint16_t status, const char* why,
@@ -98,17 +107,19 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
   // A connection that was idle may have been closed at any time: that is no fault of the server.
   const bool was_stale =
       exchange.upstream != nullptr && exchange.upstream->is_reused() && !exchange.heard_server;
-  if (!was_stale) complain(why);
-  if (exchange.upstream != nullptr) {
-    if (!was_stale) exchange.upstream->server().failed(now().mono);
-    release_upstream(false);
+  if (exchange.upstream != nullptr && !was_stale) {
+    exchange.failed_at = exchange.upstream->address();
+    exchange.upstream->failed(now().mono);
   }
+  if (!was_stale) complain(why);
+  release_upstream(false);
   const bool untouched = !was_reached || exchange.upload.bytes() == 0;
   const bool repeatable =
       !was_reached || (is_idempotent(head().method) && head().body.kind == Kind::none);
   // Who took too long with an answer may be at work on it; who took too long to accept would take
   // as long again.
-  const bool is_pointless = status == 504 && (was_reached || exchange.group->servers().size() == 1);
+  const bool is_pointless =
+      status == 504 && (was_reached || !exchange.group->has_another(tried(), now().mono));
   const auto may_try = [&] {
     return was_stale ||
            (exchange.attempts <= exchange.group->options().retries && exchange.group->may_retry());
@@ -136,6 +147,7 @@ void Connection::complain(const char* what) {
   gateway_.observer_.server_failed(
       {.upstream = exchange.group->options().name,
        .server = exchange.tried->name(),
+       .address = exchange.tried->address_told(*exchange.failed_at),
        .what = what,
        .reason = has_reason ? exchange.failure.reason() : exchange.tried->lost()},
       now());
@@ -146,7 +158,9 @@ Connection::Step Connection::took_too_long() {
   Exchange& exchange = *exchange_;
   exchange.fault = "the request took too long in all";
   if (exchange.head_received) return cut();
-  if (exchange.upload.is_done() && phase_ == Phase::relaying) exchange.tried->failed(now().mono);
+  if (exchange.upload.is_done() && phase_ == Phase::relaying) {
+    exchange.upstream->failed(now().mono);
+  }
   release_upstream(false);
   return answer(504, exchange.fault);
 }
@@ -155,7 +169,7 @@ Connection::Step Connection::took_too_long() {
 Connection::Step Connection::broke_off(const char* why) {
   exchange_->fault = why;
   exchange_->broken_off = true;
-  exchange_->upstream->server().failed(now().mono);
+  exchange_->upstream->failed(now().mono);
   return cut();
 }
 
@@ -243,7 +257,7 @@ Connection::Step Connection::read_answer() {
     if (window.begin < window.end) {
       const net::HeadParse parsed = exchange.response.parse(window.bytes());
       if (parsed.state == net::HeadParse::State::fault) {
-        exchange.upstream->server().failed(now().mono);
+        exchange.upstream->failed(now().mono);
         release_upstream(false);
         exchange.fault = parsed.fault.why;
         if (!exchange.upload.is_done()) keep_alive_ = false;
@@ -304,7 +318,7 @@ Connection::Step Connection::begin_answer() {
   exchange.client_ended = stream_.peer_hung_up();
   exchange.status = response.status;
   exchange.upstream_time = now().mono - exchange.asked_at;
-  exchange.upstream->server().succeeded();
+  exchange.upstream->succeeded();
   report_head();
 
   net::BodyFraming framing = response.body;

@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,8 @@ namespace sluice::gateway {
 // Of a server that was asked for the first time on a connection, and failed.
 struct ServerFailure {
   std::string_view upstream;
-  std::string_view server;  // host:port
+  std::string_view server;           // host:port
+  std::optional<IpAddress> address;  // which of several that its name has
   std::string_view what;
   std::string_view reason;  // of the system or of OpenSSL; may be empty
 };

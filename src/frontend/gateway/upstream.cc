@@ -5,11 +5,29 @@
 #include <utility>
 
 namespace sluice::gateway {
+namespace {
+
+// Nothing: that takes a lookup.
+std::optional<net::SocketAddress> address_of(const net::Endpoint& endpoint) noexcept {
+  switch (endpoint.kind) {
+    case net::Endpoint::Kind::any:
+      return net::SocketAddress::of(IpAddress::v4(0x7f000001U), endpoint.port);
+    case net::Endpoint::Kind::address:
+      return net::SocketAddress::of(endpoint.address, endpoint.port);
+    case net::Endpoint::Kind::unix_path: return net::SocketAddress::of_path(endpoint.name);
+    case net::Endpoint::Kind::name: break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 // ---- connections ------------------------------------------------------------------------------
 
-UpstreamConnection::UpstreamConnection(UpstreamServer& server) noexcept
+UpstreamConnection::UpstreamConnection(UpstreamServer& server,
+                                       UpstreamAddresses::Shared address) noexcept
     : server_(server),
+      address_(std::move(address)),
       stream_(net::Callback<>::to<&UpstreamConnection::on_stream>(*this)),
       idle_(net::Callback<>::to<&UpstreamConnection::on_idle_too_long>(*this)) {}
 
@@ -20,6 +38,8 @@ void UpstreamConnection::on_stream() {
 }
 
 void UpstreamConnection::on_idle_too_long() { server_.forget(*this); }
+
+void UpstreamConnection::failed(MonoTime now) noexcept { server_.failed(*address_, now); }
 
 // ---- servers ----------------------------------------------------------------------------------
 
@@ -32,6 +52,7 @@ UpstreamServer::UpstreamServer(net::EventLoop& loop, net::Resolver& resolver,
       name_(server.endpoint.text()),
       lookup_(net::Callback<const net::Resolution&>::to<&UpstreamServer::on_found>(*this)),
       next_lookup_(net::Callback<>::to<&UpstreamServer::look_up>(*this)),
+      addresses_(address_of(server.endpoint)),
       seed_(std::hash<std::string>{}(name_)) {
   if (server.endpoint.kind == net::Endpoint::Kind::name) look_up();
 }
@@ -46,23 +67,12 @@ void UpstreamServer::look_up() {
 }
 
 void UpstreamServer::on_found(const net::Resolution& found) {
-  if (found) addresses_ = *found;
-  lost_ = addresses_ == nullptr ? found.error().message : std::string{};
-}
-
-// Of several addresses of a name, each in turn.
-std::optional<net::SocketAddress> UpstreamServer::address() noexcept {
-  const net::Endpoint& endpoint = server_.endpoint;
-  switch (endpoint.kind) {
-    case net::Endpoint::Kind::any:
-      return net::SocketAddress::of(IpAddress::v4(0x7f000001U), endpoint.port);
-    case net::Endpoint::Kind::address:
-      return net::SocketAddress::of(endpoint.address, endpoint.port);
-    case net::Endpoint::Kind::unix_path: return net::SocketAddress::of_path(endpoint.name);
-    case net::Endpoint::Kind::name: break;
+  // The same answer is given again and again until there is a new one.
+  if (found && found_ != *found) {
+    found_ = *found;
+    addresses_.assign(*found_, server_.endpoint.port);
   }
-  if (addresses_ == nullptr) return std::nullopt;
-  return net::SocketAddress::of((*addresses_)[next_address_++ % addresses_->size()], endpoint.port);
+  lost_ = found_ == nullptr ? found.error().message : std::string{};
 }
 
 void UpstreamServer::forget(UpstreamConnection& idle) noexcept {
@@ -73,9 +83,14 @@ void UpstreamServer::forget(UpstreamConnection& idle) noexcept {
 }
 
 // What a server says unasked, or its end, may have come in this turn of the loop and not been told
-// yet: it must not become somebody's answer.
-std::unique_ptr<UpstreamConnection> UpstreamServer::take_idle() noexcept {
-  while (!idle_.empty() && !idle_.front()->stream_.is_silent()) forget(*idle_.front());
+// yet: it must not become somebody's answer. Nor is one of use that leads where nobody is sent.
+bool UpstreamServer::is_usable(const UpstreamConnection& idle, MonoTime now) const noexcept {
+  if (!idle.stream_.is_silent()) return false;
+  return !idle.address_->is_left_alone(now) || addresses_.are_left_alone(now);
+}
+
+std::unique_ptr<UpstreamConnection> UpstreamServer::take_idle(MonoTime now) noexcept {
+  while (!idle_.empty() && !is_usable(*idle_.front(), now)) forget(*idle_.front());
   if (idle_.empty()) return nullptr;
   std::unique_ptr<UpstreamConnection> connection{idle_.pop_front()};
   connection->idle_.cancel();
@@ -85,23 +100,27 @@ std::unique_ptr<UpstreamConnection> UpstreamServer::take_idle() noexcept {
   return connection;
 }
 
-std::unique_ptr<UpstreamConnection> UpstreamServer::take(bool fresh) {
-  if (std::unique_ptr<UpstreamConnection> idle = fresh ? nullptr : take_idle()) return idle;
-  const std::optional<net::SocketAddress> to = address();
-  if (!to) return nullptr;
-  auto connection = std::make_unique<UpstreamConnection>(*this);
-  const net::IoResult result = connection->stream_.connect(loop_, *to);
-  if (result.is_failed()) return nullptr;
+UpstreamServer::Taken UpstreamServer::take(const Wanted& wanted, MonoTime now) {
+  if (!wanted.fresh) {
+    if (auto idle = take_idle(now)) return {.connection = std::move(idle), .address = {}};
+  }
+  const UpstreamAddresses::Shared& to = addresses_.next(wanted.except, now);
+  if (!to->where()) return {.connection = nullptr, .address = to};
+  auto connection = std::make_unique<UpstreamConnection>(*this, to);
+  const net::IoResult result = connection->stream_.connect(loop_, *to->where());
+  if (result.is_failed()) return {.connection = nullptr, .address = to, .why = result.why};
   if (options_.tls != nullptr) {
     const net::Endpoint& endpoint = server_.endpoint;
     const std::string name = !options_.host.empty() ? options_.host
                              : endpoint.kind == net::Endpoint::Kind::address
                                  ? endpoint.address.text()
                                  : endpoint.name;
-    if (!connection->stream_.start_tls(*options_.tls, name)) return nullptr;
+    if (!connection->stream_.start_tls(*options_.tls, name)) {
+      return {.connection = nullptr, .address = to};
+    }
   }
   ++in_use_;
-  return connection;
+  return {.connection = std::move(connection), .address = {}};
 }
 
 void UpstreamServer::give_back(std::unique_ptr<UpstreamConnection> connection) {
@@ -122,11 +141,15 @@ void UpstreamServer::drop(std::unique_ptr<UpstreamConnection> connection) noexce
   connection->stream_.close();
 }
 
-void UpstreamServer::failed(MonoTime now) noexcept {
+std::optional<IpAddress> UpstreamServer::address_told(
+    const UpstreamAddress& address) const noexcept {
+  if (addresses_.all().size() == 1 || !address.where()) return std::nullopt;
+  return address.where()->ip();
+}
+
+void UpstreamServer::failed(UpstreamAddress& address, MonoTime now) noexcept {
   ++failures_;
-  if (++failures_in_a_row_ < options_.failures) return;
-  failures_in_a_row_ = 0;
-  alone_until_ = now + options_.left_alone_for;
+  address.failed(options_, now);
 }
 
 // ---- groups -----------------------------------------------------------------------------------
@@ -153,17 +176,24 @@ bool UpstreamGroup::may_retry() noexcept {
   return true;
 }
 
-UpstreamServer& UpstreamGroup::choose(std::uint64_t client, const UpstreamServer* except,
+UpstreamServer& UpstreamGroup::choose(std::uint64_t client, const Tried& except,
                                       MonoTime now) noexcept {
-  UpstreamServer* chosen = options_->balance == Balance::hash ? by_hash(client, except, now)
+  UpstreamServer* chosen = options_->balance == Balance::hash ? by_hash(client, except.server, now)
                            : options_->balance == Balance::least_connections
-                               ? least_in_use(except, now)
-                               : next_in_round(except, now);
+                               ? least_in_use(except.server, now)
+                               : next_in_round(except.server, now);
   if (chosen != nullptr) return *chosen;
+  if (except.server != nullptr && except.server->addresses_.has_another(except.address, now)) {
+    return *except.server;
+  }
   // All are left alone: better the one that has been for longest than none.
-  return **std::ranges::min_element(servers_, {}, [except](const auto& server) {
-    return std::pair{server.get() == except, server->alone_until_};
+  return **std::ranges::min_element(servers_, {}, [&except](const auto& server) {
+    return std::pair{server.get() == except.server, server->addresses_.alone_until()};
   });
+}
+
+bool UpstreamGroup::has_another(const Tried& except, MonoTime now) const noexcept {
+  return servers_.size() > 1 || servers_.front()->addresses_.has_another(except.address, now);
 }
 
 // Each server's turn comes as often as its weight, and not all at once.

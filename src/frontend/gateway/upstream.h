@@ -2,12 +2,15 @@
 //
 // Each worker has its own: connections are never handed between threads. A server that fails
 // several times in a row is left alone for a while, unless all of them are; then the one that has
-// been left alone longest is tried. One thread.
+// been left alone longest is tried. Of one that is known by a name this is said of each address,
+// and the server is left alone when all of them are. One thread.
 #pragma once
 
 #include "frontend/gateway/gateway_options.h"
+#include "frontend/gateway/upstream_addresses.h"
 #include "net/event_loop.h"
 #include "net/intrusive_list.h"
+#include "net/io_result.h"
 #include "net/lookup.h"
 #include "net/resolver.h"
 #include "net/stream.h"
@@ -27,13 +30,17 @@ class UpstreamServer;
 // Who uses a connection hears when something becomes possible on it.
 class UpstreamConnection : public net::ListHook {
  public:
-  explicit UpstreamConnection(UpstreamServer& server) noexcept;
+  UpstreamConnection(UpstreamServer& server, UpstreamAddresses::Shared address) noexcept;
   UpstreamConnection(const UpstreamConnection&) = delete;
   UpstreamConnection& operator=(const UpstreamConnection&) = delete;
   ~UpstreamConnection() = default;
 
   [[nodiscard]] net::Stream& stream() noexcept { return stream_; }
   [[nodiscard]] UpstreamServer& server() noexcept { return server_; }
+  [[nodiscard]] const UpstreamAddresses::Shared& address() const noexcept { return address_; }
+  // What became of a request on it.
+  void failed(MonoTime now) noexcept;
+  void succeeded() noexcept { address_->succeeded(); }
   [[nodiscard]] bool is_reused() const noexcept { return used_before_; }
   void set_user(net::Callback<> on_ready) noexcept { on_ready_ = on_ready; }
 
@@ -43,6 +50,7 @@ class UpstreamConnection : public net::ListHook {
   void on_idle_too_long();
 
   UpstreamServer& server_;
+  const UpstreamAddresses::Shared address_;
   net::Stream stream_;
   net::Timer idle_;
   net::Callback<> on_ready_;  // none: nobody uses it
@@ -58,21 +66,35 @@ class UpstreamServer {
   UpstreamServer& operator=(const UpstreamServer&) = delete;
   ~UpstreamServer();
 
+  struct Wanted {
+    bool fresh = false;                       // not one that was used before
+    const UpstreamAddress* except = nullptr;  // not to there, unless there is no other
+  };
+  struct Taken {
+    std::unique_ptr<UpstreamConnection> connection;
+    UpstreamAddresses::Shared address;  // without a connection: where it failed
+    net::IoFailure why{};
+  };
   // One that waits idle, or a new one that begins to connect; null if it cannot even begin, or
-  // nobody knows where the server is. `fresh`: not one that was used before.
-  [[nodiscard]] std::unique_ptr<UpstreamConnection> take(bool fresh);
+  // nobody knows where the server is.
+  [[nodiscard]] Taken take(const Wanted& wanted, MonoTime now);
   // A connection on which nothing is under way; kept if there is room.
   void give_back(std::unique_ptr<UpstreamConnection> connection);
   // It is closed.
   void drop(std::unique_ptr<UpstreamConnection> connection) noexcept;
 
-  void failed(MonoTime now) noexcept;
-  void succeeded() noexcept { failures_in_a_row_ = 0; }
-  [[nodiscard]] bool is_left_alone(MonoTime now) const noexcept { return now < alone_until_; }
+  void failed(UpstreamAddress& address, MonoTime now) noexcept;
+  [[nodiscard]] bool is_left_alone(MonoTime now) const noexcept {
+    return addresses_.are_left_alone(now);
+  }
+  [[nodiscard]] const UpstreamAddresses& addresses() const noexcept { return addresses_; }
   // Its name is being looked up for the first time: soon it can be taken, or it is known why not.
   [[nodiscard]] bool is_sought() const noexcept {
-    return addresses_ == nullptr && lookup_.is_waiting();
+    return found_ == nullptr && lookup_.is_waiting();
   }
+  // Where its name alone does not tell.
+  [[nodiscard]] std::optional<IpAddress> address_told(
+      const UpstreamAddress& address) const noexcept;
   // Why nobody knows where it is; empty: somebody does.
   [[nodiscard]] const std::string& lost() const noexcept { return lost_; }
 
@@ -86,11 +108,11 @@ class UpstreamServer {
  private:
   friend class UpstreamConnection;
   friend class UpstreamGroup;
-  [[nodiscard]] std::unique_ptr<UpstreamConnection> take_idle() noexcept;
+  [[nodiscard]] std::unique_ptr<UpstreamConnection> take_idle(MonoTime now) noexcept;
+  [[nodiscard]] bool is_usable(const UpstreamConnection& idle, MonoTime now) const noexcept;
   void forget(UpstreamConnection& idle) noexcept;
   void look_up();
   void on_found(const net::Resolution& found);
-  [[nodiscard]] std::optional<net::SocketAddress> address() noexcept;
 
   // The resolver remembers, so asking costs little; it knows itself when to look up anew.
   static constexpr Nanos kAskEvery{std::chrono::seconds{1}};
@@ -102,15 +124,13 @@ class UpstreamServer {
   std::string name_;
   net::Lookup lookup_;
   net::Timer next_lookup_;
-  std::shared_ptr<const net::Addresses> addresses_;  // the last that were found
+  std::shared_ptr<const net::Addresses> found_;  // the last; null: none yet, or it has no name
+  UpstreamAddresses addresses_;
   std::string lost_;
-  std::size_t next_address_ = 0;
 
   net::List<UpstreamConnection> idle_;  // owned; the one used last is the first
   std::size_t idle_count_ = 0;
   std::uint32_t in_use_ = 0;
-  std::uint32_t failures_in_a_row_ = 0;
-  MonoTime alone_until_;
   std::int64_t turn_ = 0;   // of the weighted round
   std::uint64_t seed_ = 0;  // for choosing by hash
   std::uint64_t failures_ = 0;
@@ -124,10 +144,17 @@ class UpstreamGroup {
   // With these options it would be the same. Under TLS never: whom to believe may have changed.
   [[nodiscard]] bool serves(const UpstreamOptions& options) const;
 
+  // Where a request was before.
+  struct Tried {
+    UpstreamServer* server = nullptr;  // null: nowhere
+    const UpstreamAddress* address = nullptr;
+  };
   // The server for the next request; `client` is a hash of who is asking. Not `except`, unless it
-  // is the only one.
-  [[nodiscard]] UpstreamServer& choose(std::uint64_t client, const UpstreamServer* except,
+  // is the only one, or has another address and all others are left alone.
+  [[nodiscard]] UpstreamServer& choose(std::uint64_t client, const Tried& except,
                                        MonoTime now) noexcept;
+  // Whether there is anything else to be tried.
+  [[nodiscard]] bool has_another(const Tried& except, MonoTime now) const noexcept;
   // At most one request in five is asked twice, lest servers in trouble be asked to death: each
   // that is passed on earns a fifth of another try. What other groups are asked is no matter here.
   void passed_on() noexcept;

@@ -14,16 +14,22 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Of connections that are taken: the tests look for themselves.
+struct User {
+  void on_ready() {}
+};
+
 class Choice : public ::testing::Test {
  protected:
-  UpstreamGroup& group(Balance balance, const std::vector<std::uint32_t>& weights) {
+  UpstreamGroup& group(Balance balance, const std::vector<std::uint32_t>& weights,
+                       const std::string& host = "127.0.0.1") {
     options_.balance = balance;
     options_.failures = 2;
     options_.left_alone_for = 10s;
     options_.servers.clear();
     for (std::size_t i = 0; i < weights.size(); ++i) {
       options_.servers.push_back(
-          {.endpoint = net::Endpoint::parse("127.0.0.1:" + std::to_string(9000 + i)).value(),
+          {.endpoint = net::Endpoint::parse(host + ":" + std::to_string(port_ + i)).value(),
            .weight = weights[i]});
     }
     group_ = std::make_unique<UpstreamGroup>(*loop_, resolver_,
@@ -33,18 +39,35 @@ class Choice : public ::testing::Test {
   [[nodiscard]] std::size_t number(const UpstreamServer& server) const {
     return static_cast<std::size_t>(&server.options() - group_->options().servers.data());
   }
-  std::vector<std::size_t> chosen(int times, const UpstreamServer* except = nullptr) {
+  std::vector<std::size_t> chosen(int times, UpstreamServer* except = nullptr) {
     std::vector<std::size_t> numbers;
-    for (int i = 0; i < times; ++i) numbers.push_back(number(group_->choose(7, except, now_)));
+    for (int i = 0; i < times; ++i)
+      numbers.push_back(number(group_->choose(7, {.server = except}, now_)));
     return numbers;
   }
   UpstreamServer& server(std::size_t i) { return *group_->servers()[i]; }
+  // Servers that have two addresses each.
+  void group_by_name(const std::vector<std::uint32_t>& weights) {
+    group(Balance::round_robin, weights, "app.internal");
+    for (const auto& one : group_->servers()) {
+      ASSERT_TRUE(loop_.until([&] { return !one->is_sought(); }));
+      ASSERT_EQ(one->addresses().all().size(), 2U);
+    }
+  }
+  // At one of its addresses.
+  void failed(UpstreamServer& server, std::size_t at = 0) {
+    server.failed(*server.addresses().all()[at], now_);
+  }
 
+  User user_;
   net::testing::Loop loop_;
-  net::Resolver resolver_;
+  net::Resolver resolver_{{.look_up = [](const std::string&) {
+    return net::Addresses{*IpAddress::parse("127.0.0.1"), *IpAddress::parse("127.0.0.2")};
+  }}};
   UpstreamOptions options_;
   std::unique_ptr<UpstreamGroup> group_;
   MonoTime now_{1h};
+  std::size_t port_ = 9000;  // of the first server
 };
 
 using Numbers = std::vector<std::size_t>;
@@ -83,11 +106,11 @@ TEST_F(Choice, PassesOverTheOneThatWasTried) {
 
 TEST_F(Choice, LeavesAServerAloneAfterSomeFailuresInARow) {
   group(Balance::round_robin, {1, 1});
-  server(0).failed(now_);
-  server(0).succeeded();
-  server(0).failed(now_);
+  failed(server(0));
+  server(0).addresses().all().front()->succeeded();
+  failed(server(0));
   EXPECT_FALSE(server(0).is_left_alone(now_)) << "not in a row";
-  server(0).failed(now_);
+  failed(server(0));
   EXPECT_TRUE(server(0).is_left_alone(now_));
   EXPECT_EQ(chosen(3), (Numbers{1, 1, 1}));
   now_ += 10s;
@@ -99,8 +122,8 @@ TEST_F(Choice, LeavesAServerAloneAfterSomeFailuresInARow) {
 TEST_F(Choice, AsksTheOneThatWasLeftAloneFirstWhenAllAre) {
   group(Balance::hash, {1, 1, 1});
   for (const std::size_t i : {2U, 0U, 1U}) {
-    server(i).failed(now_);
-    server(i).failed(now_);
+    failed(server(i));
+    failed(server(i));
     now_ += 1s;
   }
   EXPECT_EQ(chosen(1), (Numbers{2}));
@@ -113,14 +136,82 @@ TEST_F(Choice, PrefersTheServerWithTheFewestUnderWayForItsWeight) {
   std::vector<std::unique_ptr<UpstreamConnection>> taken;
   std::map<std::size_t, int> times;
   for (int i = 0; i < 9; ++i) {
-    UpstreamServer& next = group_->choose(7, nullptr, now_);
+    UpstreamServer& next = group_->choose(7, {}, now_);
     ++times[number(next)];
-    taken.push_back(next.take(true));
+    taken.push_back(next.take({.fresh = true}, now_).connection);
     ASSERT_NE(taken.back(), nullptr);
   }
   EXPECT_EQ(times, (std::map<std::size_t, int>{{0, 3}, {1, 6}}));
   for (auto& connection : taken) connection->server().drop(std::move(connection));
   EXPECT_EQ(server(0).in_use() + server(1).in_use(), 0U);
+}
+
+// One of two addresses is down: the name is as good as ever, until both are.
+TEST_F(Choice, LeavesANameAloneWhenAllOfItsAddressesAre) {
+  group_by_name({1, 1});
+  failed(server(0), 0);
+  failed(server(0), 0);
+  EXPECT_EQ(chosen(4), (Numbers{0, 1, 0, 1}));
+  failed(server(0), 1);
+  failed(server(0), 1);
+  EXPECT_EQ(chosen(3), (Numbers{1, 1, 1}));
+  EXPECT_EQ(server(0).failures(), 4U);
+}
+
+// After a failure another server is next, but one that is in trouble only behind another address.
+TEST_F(Choice, PrefersAnotherAddressToAServerThatIsLeftAlone) {
+  group_by_name({1, 1});
+  const UpstreamGroup::Tried tried{.server = &server(0),
+                                   .address = server(0).addresses().all()[0].get()};
+  EXPECT_EQ(number(group_->choose(7, tried, now_)), 1U);
+  for (const std::size_t at : {0U, 0U, 1U, 1U}) failed(server(1), at);
+  EXPECT_EQ(number(group_->choose(7, tried, now_)), 0U);
+  failed(server(0), 1);
+  failed(server(0), 1);
+  EXPECT_EQ(number(group_->choose(7, tried, now_)), 1U);
+}
+
+TEST_F(Choice, KnowsWhetherThereIsAnother) {
+  group(Balance::round_robin, {1});
+  const auto first = [this] {
+    return UpstreamGroup::Tried{.server = &server(0),
+                                .address = server(0).addresses().all()[0].get()};
+  };
+  EXPECT_FALSE(group_->has_another(first(), now_));
+  group(Balance::round_robin, {1, 1});
+  EXPECT_TRUE(group_->has_another(first(), now_));
+  group_by_name({1});
+  EXPECT_TRUE(group_->has_another(first(), now_));
+  failed(server(0), 1);
+  failed(server(0), 1);
+  EXPECT_FALSE(group_->has_another(first(), now_)) << "it would be in vain as well";
+}
+
+// What was connected before an address got into trouble is not used any more.
+TEST_F(Choice, UsesNoIdleConnectionToAnAddressInTrouble) {
+  const net::Listener listener = net::listen_on(net::Endpoint::parse("0.0.0.0:0").value()).value();
+  port_ = listener.endpoint().port;
+  group_by_name({1});
+  const auto take = [this] {
+    auto connection = server(0).take({}, now_).connection;
+    connection->set_user(net::Callback<>::to<&User::on_ready>(user_));
+    return connection;
+  };
+  auto first = take();
+  auto second = take();
+  const UpstreamAddresses::Shared in_trouble = second->address();
+  ASSERT_NE(first->address(), in_trouble) << "each in turn";
+  for (auto* connection : {&first, &second}) {
+    ASSERT_TRUE(loop_.until([&] { return (*connection)->stream().establish().is_done(); }));
+    server(0).give_back(std::move(*connection));
+  }
+  ASSERT_EQ(server(0).idle(), 2U);
+  for (int i = 0; i < 2; ++i) server(0).failed(*in_trouble, now_);
+  auto next = take();
+  EXPECT_TRUE(next->is_reused());
+  EXPECT_NE(next->address(), in_trouble);
+  EXPECT_EQ(server(0).idle(), 0U);
+  server(0).drop(std::move(next));
 }
 
 // Each client has its server; when one is gone, only its own clients move; weights count.
@@ -129,15 +220,15 @@ TEST_F(Choice, ByHashMovesOnlyTheClientsOfAServerThatIsGone) {
   std::map<std::uint64_t, std::size_t> before;
   std::map<std::size_t, int> times;
   for (std::uint64_t client = 0; client < 4000; ++client) {
-    before[client] = number(group_->choose(client, nullptr, now_));
+    before[client] = number(group_->choose(client, {}, now_));
     ++times[before[client]];
   }
   EXPECT_NEAR(times[0], 1000, 150);
   EXPECT_NEAR(times[2], 2000, 200);
-  server(1).failed(now_);
-  server(1).failed(now_);
+  failed(server(1));
+  failed(server(1));
   for (const auto& [client, server] : before) {
-    const std::size_t after = number(group_->choose(client, nullptr, now_));
+    const std::size_t after = number(group_->choose(client, {}, now_));
     if (server != 1) {
       EXPECT_EQ(after, server);
     }
