@@ -17,6 +17,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <utility>
 
@@ -246,6 +247,40 @@ TEST_F(WithSeveralAddresses, WhenAllAreDownTheServerIsLeftAlone) {
   for (int i = 0; i < 4; ++i) ASSERT_THAT(ask(), HasSubstr("HTTP/1.1 502")) << i;
   EXPECT_EQ(status().left_alone_by, 1U);
   EXPECT_EQ(status().addresses_left_alone, 2U);
+}
+
+// No descriptor may be opened for as long as it lives; those that are open stay.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    if (::getrlimit(RLIMIT_NOFILE, &before_) != 0) std::abort();
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    if (::setrlimit(RLIMIT_NOFILE, &none) != 0) std::abort();
+  }
+  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
+  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
+  ~NoMoreDescriptors() { (void)::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// What the gateway lacks is not held against the server, which is as good as ever afterwards.
+TEST_F(WithSeveralAddresses, OurOwnLackIsNoFaultOfTheServer) {
+  found_at({up_, down_});
+  ASSERT_THAT(ask(), HasSubstr("HTTP/1.1 200 OK"));
+  {
+    const NoMoreDescriptors none;
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_THAT(ask(), HasSubstr("HTTP/1.1 503 Service Unavailable")) << i;
+      ASSERT_THAT(client_.heard(), HasSubstr("the gateway lacks file descriptors")) << i;
+    }
+  }
+  EXPECT_EQ(status().failures, 0U);
+  EXPECT_EQ(status().addresses_left_alone, 0U);
+  EXPECT_THAT(worker_.said,
+              Contains(HasSubstr("the gateway lacks file descriptors: Too many open files")));
+  EXPECT_THAT(ask(), HasSubstr("HTTP/1.1 200 OK"));
 }
 
 }  // namespace

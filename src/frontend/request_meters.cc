@@ -51,13 +51,15 @@ UpstreamMeters::UpstreamMeters(Registry& registry, std::string_view upstream)
 }
 
 // What the gateway says for a server that did not: 504 if it took too long, 502 if it could not be
-// reached or made no sense. Anything else is the client's doing.
+// reached or made no sense, 503 if the gateway itself lacked something. Anything else is the
+// client's doing.
 std::size_t UpstreamMeters::result_of(const AccessRecord& record) noexcept {
   if (record.upstream.broke_off) return kFailed;
   if (const std::size_t answered = class_of(record.upstream.status)) return answered - 1;
   if (record.status == 504) return kTimeout;
   const bool is_nonsense = record.upstream.status != 0;
-  return record.status == 502 || is_nonsense ? kFailed : kAbandoned;
+  const bool is_unreached = record.status == 502 || record.status == 503;
+  return is_unreached || is_nonsense ? kFailed : kAbandoned;
 }
 
 void UpstreamMeters::ended(Shard shard, const AccessRecord& record) const noexcept {

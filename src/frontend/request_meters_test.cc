@@ -71,13 +71,14 @@ TEST_F(Meters, CountWhatServersDid) {
   ended(404, 404, 1);
   ended(504, 0);
   ended(502, 0, 2);
+  ended(503, 0);  // the gateway lacked something
   ended(0, 0);
   ended(600, 600);  // no class that anybody knows
   ended(200, 200, 0, true);
   EXPECT_EQ(value(kUpstreamRequests, {"app", "2xx"}), 1);
   EXPECT_EQ(value(kUpstreamRequests, {"app", "4xx"}), 1);
   EXPECT_EQ(value(kUpstreamRequests, {"app", "timeout"}), 1);
-  EXPECT_EQ(value(kUpstreamRequests, {"app", "failed"}), 3);
+  EXPECT_EQ(value(kUpstreamRequests, {"app", "failed"}), 4);
   EXPECT_EQ(value(kUpstreamRequests, {"app", "abandoned"}), 1);
   EXPECT_EQ(value(kUpstreamRetries, {"app"}), 3);
   EXPECT_EQ(count(kUpstreamDuration), 4U) << "only of those that answered";

@@ -1,5 +1,7 @@
 """Upstreams that are down, slow, wrong or gone, and how the gateway chooses among several."""
 
+import json
+import resource
 import socket
 import threading
 import time
@@ -82,6 +84,26 @@ class Failures(GatewayTest):
                 self.assertEqual(client.ask(post(b"once")).status, 200)
         self.assertEqual(len(app.requests), 4)
 
+
+    # What the gateway lacks is said to be lacking there, and is not held against the server.
+    def test_the_gateway_lacks_descriptors(self):
+        app = self.upstream()
+        log = "access_log: {file: access.log}"
+        front = self.gateway(app, of_upstream="failures: 1, keep_alive: 0", more=log, workers=1)
+        pid = front.process.pid
+        with front.connect() as client:
+            self.assertEqual(client.get().status, 200)
+            before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (0, before[1]))
+            for _ in range(3):
+                answer = client.get()
+                self.assertProblem(answer, 503)
+                detail = json.loads(answer.body)["detail"]
+                self.assertEqual(detail, "the gateway lacks file descriptors")
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+            self.assertEqual(client.get().status, 200)
+        front.says("the gateway lacks file descriptors: Too many open files")
+        wait_until(lambda: "the gateway lacks file descriptors" in self.log(), "the log tells")
 
     # Lively all the time, and yet too long.
     def test_a_request_that_takes_too_long_in_all(self):

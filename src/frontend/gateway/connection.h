@@ -228,6 +228,7 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step connect();
   [[nodiscard]] Step seek();
   [[nodiscard]] Step connect_to(UpstreamServer& server);
+  [[nodiscard]] Step not_begun(UpstreamServer& server, OwnLack lack);
   [[nodiscard]] Step establish();
   [[nodiscard]] Step server_failed(std::uint16_t status, const char* why, bool was_reached);
   [[nodiscard]] UpstreamGroup::Tried tried() const noexcept;

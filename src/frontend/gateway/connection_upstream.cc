@@ -69,8 +69,7 @@ Connection::Step Connection::connect_to(UpstreamServer& server) {
   if (taken.connection == nullptr) {
     exchange.failure = taken.why;
     exchange.failed_at = std::move(taken.address);
-    server.failed(*exchange.failed_at, now().mono);
-    return server_failed(502, "the server cannot be reached", false);
+    return not_begun(server, taken.lack);
   }
   exchange.upstream = std::move(taken.connection);
   exchange.upstream->set_user(net::Callback<>::to<&Connection::on_upstream>(*this));
@@ -78,6 +77,18 @@ Connection::Step Connection::connect_to(UpstreamServer& server) {
   if (exchange.upstream->is_reused()) return establish();
   arm(exchange.group->options().connect_within);
   return Step::again;
+}
+
+// What this machine lacks is no fault of the server. Ports may be left for another address;
+// whatever else is lacking would be there as well.
+Connection::Step Connection::not_begun(UpstreamServer& server, OwnLack lack) {
+  if (lack == OwnLack::ports) return server_failed(503, text_of(lack), false);
+  if (lack != OwnLack::nothing) {
+    complain(text_of(lack));
+    return answer(503, text_of(lack));
+  }
+  server.failed(*exchange_->failed_at, now().mono);
+  return server_failed(502, "the server cannot be reached", false);
 }
 
 Connection::Step Connection::establish() {
@@ -117,9 +128,9 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
   const bool repeatable =
       !was_reached || (is_idempotent(head().method) && head().body.kind == Kind::none);
   // Who took too long with an answer may be at work on it; who took too long to accept would take
-  // as long again.
+  // as long again, and ports that are lacking still would be.
   const bool is_pointless =
-      status == 504 && (was_reached || !exchange.group->has_another(tried(), now().mono));
+      status != 502 && (was_reached || !exchange.group->has_another(tried(), now().mono));
   const auto may_try = [&] {
     return was_stale ||
            (exchange.attempts <= exchange.group->options().retries && exchange.group->may_retry());

@@ -108,7 +108,12 @@ UpstreamServer::Taken UpstreamServer::take(const Wanted& wanted, MonoTime now) {
   if (!to->where()) return {.connection = nullptr, .address = to};
   auto connection = std::make_unique<UpstreamConnection>(*this, to);
   const net::IoResult result = connection->stream_.connect(loop_, *to->where());
-  if (result.is_failed()) return {.connection = nullptr, .address = to, .why = result.why};
+  if (result.is_failed()) {
+    return {.connection = nullptr,
+            .address = to,
+            .why = result.why,
+            .lack = own_lack(result.why, *to->where())};
+  }
   if (options_.tls != nullptr) {
     const net::Endpoint& endpoint = server_.endpoint;
     const std::string name = !options_.host.empty() ? options_.host

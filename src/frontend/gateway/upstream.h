@@ -7,6 +7,7 @@
 #pragma once
 
 #include "frontend/gateway/gateway_options.h"
+#include "frontend/gateway/own_lack.h"
 #include "frontend/gateway/upstream_addresses.h"
 #include "net/event_loop.h"
 #include "net/intrusive_list.h"
@@ -74,6 +75,7 @@ class UpstreamServer {
     std::unique_ptr<UpstreamConnection> connection;
     UpstreamAddresses::Shared address;  // without a connection: where it failed
     net::IoFailure why{};
+    OwnLack lack = OwnLack::nothing;  // something else: the server is not to blame
   };
   // One that waits idle, or a new one that begins to connect; null if it cannot even begin, or
   // nobody knows where the server is.
