@@ -75,10 +75,12 @@ class FullServer {
 };
 
 class ByName : public ::testing::Test {
- protected:
-  explicit ByName(std::string_view more = "") : more_(more) {}
+ public:
   ByName(const ByName&) = delete;
   ByName& operator=(const ByName&) = delete;
+
+ protected:
+  explicit ByName(std::string_view more = "") : more_(more) {}
   ~ByName() override { names_->be(NameServer::Mood::ignorant); }
 
   static constexpr std::string_view kFile = R"(

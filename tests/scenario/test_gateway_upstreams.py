@@ -219,6 +219,25 @@ class Failures(GatewayTest):
             wait_until(lambda: not app.threads[1].is_alive(), "the gateway hung up")
             self.assertEqual(client.get().body, b"hello")
 
+    # It may be closed any time. One that takes a request and is silent is a server that hangs.
+    def test_silence_on_a_connection_that_was_kept_is_a_failure(self):
+        over = threading.Event()
+        self.addCleanup(over.set)
+
+        def serve(request, wire):
+            if request.target == "/hangs":
+                over.wait(PATIENCE)
+                return False
+            return wire.send(reply(b"hello")) or True
+
+        app = self.upstream(serve)
+        front = self.gateway(app, of_upstream="answer: 200ms", workers=1)
+        with front.connect() as client:
+            self.assertEqual(client.get().status, 200)
+            self.assertEqual(client.get("/hangs").status, 504)
+        self.assertEqual([one.connection for one in app.requests], [1, 1])
+        front.says("the server did not answer in time")
+
     # Nor do those that come together with the next request: both wait for a gateway that was busy.
     def test_unasked_bytes_beside_a_request_are_not_its_answer(self):
         farewells = {"forged": reply(b"forged"), "late": reply(status="408 Timeout"), "end": b""}

@@ -116,8 +116,9 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
   Exchange& exchange = *exchange_;
   if (exchange.head_received) return cut();
   // A connection that was idle may have been closed at any time: that is no fault of the server.
-  const bool was_stale =
-      exchange.upstream != nullptr && exchange.upstream->is_reused() && !exchange.heard_server;
+  // To take a request and be silent is.
+  const bool was_stale = status == 502 && exchange.upstream != nullptr &&
+                         exchange.upstream->is_reused() && !exchange.heard_server;
   if (exchange.upstream != nullptr && !was_stale) {
     exchange.failed_at = exchange.upstream->address();
     exchange.upstream->failed(now().mono);
