@@ -1,4 +1,5 @@
-// A file that a person named, as a whole. For the control road: it blocks and allocates.
+// A file that a person named, as a whole and of bounded size. For the control road: it blocks and
+// allocates.
 #pragma once
 
 #include <sluice/diagnostic.h>
@@ -10,13 +11,32 @@
 
 namespace sluice {
 
+// Whatever has content: also a pipe, or a file of the kernel's.
 [[nodiscard]] Parsed<std::string> read_file(const std::string& path, std::size_t bytes_max);
 
 // One that decides who may do what: refused if every user of this machine could have written it.
+// What is no regular file has no content to protect.
 [[nodiscard]] Parsed<std::string> read_trusted_file(const std::string& path, std::size_t bytes_max);
 
-// The same for a file that is open already. What is no regular file has no content to protect.
-[[nodiscard]] Parsed<void> refuse_if_world_writable(const std::string& path, mode_t mode);
+struct ReadLimits {
+  std::size_t bytes_max = std::size_t{16} << 20U;
+  // File systems without permissions show every file as writable by everybody.
+  bool world_writable = false;  // read it even so
+  bool follow_link = true;      // if the last part of the path is a symbolic link
+};
+
+// Why a file cannot be read, apart from the words for it.
+struct ReadFailure {
+  bool missing = false;  // there is no such file
+  Diagnostic what;
+};
+
+// One that others may write at this moment, for programs that read it again and again. Only regular
+// files: a pipe would block, a device never end. A file that changes while it is read is read
+// again, a few times; what comes back is what stood there at one moment, unless a writer hides its
+// changes from the file's time.
+[[nodiscard]] tl::expected<std::string, ReadFailure> read_settled_file(const std::string& path,
+                                                                       const ReadLimits& limits);
 
 // What to tell about a file with a secret that every user of this machine may read; nothing where
 // all is well, or there is no such file.

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 #include <sys/stat.h>
+#include <thread>
 
 namespace sluice {
 namespace {
@@ -38,6 +39,32 @@ TEST_F(ReadFile, BelievesWhatNotEverybodyMayChange) {
 // A device has no content that somebody could have put there.
 TEST_F(ReadFile, AsksOnlyFilesWhoMayChangeThem) {
   EXPECT_EQ(read_trusted_file("/dev/null", 100).value(), "");
+}
+
+// Each with what to do about it.
+TEST_F(ReadFile, SaysWhatIsWrong) {
+  for (const auto& read : {read_file, read_trusted_file}) {
+    EXPECT_EQ(read(folder_.file("absent"), 100).error().text(),
+              "cannot read '" + folder_.file("absent") +
+                  "': No such file or directory; create it, or name another file");
+    EXPECT_EQ(read(folder_.file("."), 100).error().text(),
+              "cannot read '" + folder_.file(".") + "': Is a directory; name a file, not a folder");
+    EXPECT_EQ(read(path_, 6).error().message, "'" + path_ + "' is larger than 6 bytes");
+  }
+  EXPECT_TRUE(read_settled_file(folder_.file("absent"), {}).error().missing);
+  EXPECT_FALSE(read_settled_file(folder_.file("."), {}).error().missing);
+}
+
+// What is piped in, and the kernel's files, which say that they hold nothing. Neither can be told
+// to be whole.
+TEST_F(ReadFile, TakesWhatIsNoFileUnlessItHasToBeSettled) {
+  const std::string pipe = folder_.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::jthread writer{[&] { std::ofstream{pipe} << "piped"; }};
+  EXPECT_EQ(read_trusted_file(pipe, 100).value(), "piped");
+  EXPECT_FALSE(read_settled_file(pipe, {}));
+  EXPECT_FALSE(read_file("/proc/self/status", 1 << 20).value().empty());
+  EXPECT_FALSE(read_settled_file("/proc/self/status", {}));
 }
 
 TEST_F(ReadFile, WarnsOfSecretsThatEverybodyMayRead) {

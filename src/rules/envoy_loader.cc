@@ -1,4 +1,5 @@
 #include "base/folder.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "config/document.h"
 #include "config/json.h"
@@ -11,8 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <system_error>
@@ -313,16 +312,15 @@ class EnvoyLoader {
 
 namespace {
 
-void report(Diagnostics& diagnostics, const std::filesystem::path& path, std::string message) {
-  diagnostics.add({.place = {.file = path.string()}, .message = std::move(message)});
-}
-
 // Regular files below a folder, also through links, in the order of their paths.
 std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder,
                                                Diagnostics& diagnostics) {
   const FolderContent content = visible_below(folder);
   if (content.error) {
-    report(diagnostics, folder, "the folder cannot be read: " + content.error.message());
+    diagnostics.error(
+        {.message = fmt::format("cannot read the folder {} with all below it: {}",
+                                sluice::quoted(folder.string()), content.error.message()),
+         .remedy = "name one that this program's user may read"});
   }
   std::vector<std::filesystem::path> files;
   for (const std::filesystem::directory_entry& entry : content.entries) {
@@ -345,10 +343,12 @@ EnvoyRules load_envoy_directory(const std::filesystem::path& folder, Diagnostics
                                 const EnvoyOptions& options) {
   std::vector<EnvoyFile> files;
   for (const auto& path : files_below(folder, diagnostics)) {
-    std::ifstream stream{path, std::ios::binary};
-    std::string text{std::istreambuf_iterator<char>{stream}, std::istreambuf_iterator<char>{}};
-    if (!stream) report(diagnostics, path, "the file cannot be read");
-    files.push_back({path.string(), std::move(text)});
+    auto text = read_settled_file(path.string(), {.bytes_max = options.bytes_max});
+    if (text) {
+      files.push_back({path.string(), *std::move(text)});
+    } else {
+      diagnostics.error(std::move(text.error().what));
+    }
   }
   return load_envoy_rules(files, diagnostics, options);
 }

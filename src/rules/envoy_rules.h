@@ -107,7 +107,8 @@ class EnvoyRules {
                                           config::Diagnostics& diagnostics,
                                           const EnvoyOptions& options = {});
 
-// Every file below a folder, in the order of their paths; see visible_below().
+// Every file below a folder, in the order of their paths; see visible_below(). They are read as
+// all rules are: bounded, whole, and not if every user of this machine could have written them.
 [[nodiscard]] EnvoyRules load_envoy_directory(const std::filesystem::path& folder,
                                               config::Diagnostics& diagnostics,
                                               const EnvoyOptions& options = {});

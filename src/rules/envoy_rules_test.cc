@@ -313,6 +313,23 @@ TEST(EnvoyLoad, ReadsAFolderButNoDotFiles) {
   config::Diagnostics missing;
   EXPECT_THAT(load_envoy_directory(folder / "none", missing).domains(), IsEmpty());
   EXPECT_EQ(missing.errors(), 1U);
+  EXPECT_THAT(missing.text(), HasSubstr("none' with all below it: No such file"));
+}
+
+// A file that cannot be used is told of with a remedy, and so is every other one.
+TEST(EnvoyLoad, ReadsOnlyFilesThatCanBeTrustedAndAreNotTooLarge) {
+  const sluice::testing::TempFolder temporary;
+  const std::filesystem::path folder{temporary.file("config")};
+  std::filesystem::create_directories(folder);
+  std::ofstream{folder / "a.yaml"} << "domain: a\n";
+  std::ofstream{folder / "b.yaml"} << "domain: b\n" << std::string(100, '\n');
+  std::filesystem::permissions(folder / "a.yaml", std::filesystem::perms::others_write,
+                               std::filesystem::perm_options::add);
+  config::Diagnostics diagnostics;
+  EXPECT_THAT(load_envoy_directory(folder, diagnostics, {.bytes_max = 50}).domains(), IsEmpty());
+  EXPECT_EQ(diagnostics.errors(), 2U);
+  EXPECT_THAT(diagnostics.text(), HasSubstr("chmod o-w " + (folder / "a.yaml").string()));
+  EXPECT_THAT(diagnostics.text(), HasSubstr("b.yaml' is larger than 50 bytes"));
 }
 
 }  // namespace

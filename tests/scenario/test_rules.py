@@ -57,7 +57,7 @@ class Check(ScenarioTest):
         keys = self.file("sluice.yaml", CONFIGURATION + "clients: {api_keys: {file: keys.json}}\n")
         done = sluice("check", keys)
         self.assertEqual(done.code, 1)
-        self.assertRegex(done.err, r"cannot open '.*keys.json'")
+        self.assertRegex(done.err, r"cannot read '.*keys.json'")
         self.assertIn("1 mistake in the files that it names (--offline does not look", done.err)
         self.assertEqual(json.loads(sluice("check", "--json", keys).out)["errors"], 1)
         self.ok("check", "--offline", keys)
@@ -72,7 +72,7 @@ class Check(ScenarioTest):
         short = self.file("token", "short\n")
         cases = (
             ("gateway: {tls: {certificates: [{certificate: no.pem, key: k}]}}\n", r"no\.pem"),
-            ("admin: {token_file: nowhere}\n", r"cannot open '.*nowhere'"),
+            ("admin: {token_file: nowhere}\n", r"cannot read '.*nowhere'"),
             (f"admin: {{token_file: {short}}}\n", r"the token in '.*token' is too short"),
         )
         for more, problem in cases:

@@ -1,5 +1,7 @@
 #include "rules/source/file_source.h"
 
+#include "rules/source/digest_text.h"
+
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -21,7 +23,7 @@ FileSource::FileSource(const std::string& path, const FileSourceOptions& options
     : path_(absolute(path)), name_("file " + path_), options_(options) {}
 
 Parsed<Fetched> FileSource::fetch() {
-  auto text = read_file(path_, options_.limits);
+  auto text = read_settled_file(path_, options_.limits);
   if (!text) return tl::unexpected(std::move(text.error().what));
   if (text->empty()) {
     return mistake(fmt::format("{} is empty", path_),

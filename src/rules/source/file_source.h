@@ -7,8 +7,8 @@
 // systems that know no permissions there is ReadLimits::world_writable.
 #pragma once
 
+#include "base/read_file.h"
 #include "rules/source/file_watch.h"
-#include "rules/source/read_file.h"
 #include "rules/source/rule_source.h"
 
 #include <memory>

@@ -1,7 +1,7 @@
 #include "rules/source/file_watch.h"
 
+#include "base/read_file.h"
 #include "rules/source/file_watch_fixture.h"
-#include "rules/source/read_file.h"
 #include "support/temp_folder.h"
 #include <sluice/clock.h>
 
@@ -27,8 +27,8 @@ class Reader : public WatchingReader {
  public:
   Reader(const std::string& path, const FileWatchTimes& times)
       : WatchingReader(
-            {.files = {path}, .folders = {}}, [path] { return read_file(path, {}).value_or("-"); },
-            times) {}
+            {.files = {path}, .folders = {}},
+            [path] { return read_settled_file(path, {}).value_or("-"); }, times) {}
 };
 
 // What everything here must hold for, by events and by looking.

@@ -1,7 +1,7 @@
 #include "base/folder.h"
+#include "base/read_file.h"
 #include "rules/source/file_watch.h"
 #include "rules/source/file_watch_fixture.h"
-#include "rules/source/read_file.h"
 #include "support/temp_folder.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::string content_of(const fs::path& folder) {
     if (!entry.is_regular_file(ignored)) continue;
     all += all.empty() ? "" : " ";
     all += entry.path().lexically_relative(folder).string() + "=" +
-           read_file(entry.path().string(), {}).value_or("-");
+           read_settled_file(entry.path().string(), {}).value_or("-");
   }
   return all;
 }

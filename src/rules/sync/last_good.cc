@@ -1,8 +1,9 @@
 #include "rules/sync/last_good.h"
 
+#include "base/read_file.h"
 #include "base/replace_file.h"
 #include "base/text.h"
-#include "rules/source/read_file.h"
+#include "rules/source/digest_text.h"
 
 #include <fmt/format.h>
 
@@ -88,8 +89,8 @@ Parsed<void> LastGood::keep(const Kept& kept, const std::function<void()>& befor
 }
 
 Parsed<std::optional<Kept>> LastGood::load() const {
-  const auto file =
-      read_file(path(), {.bytes_max = place_.bytes_max + kAroundTextMax, .follow_link = false});
+  const auto file = read_settled_file(
+      path(), {.bytes_max = place_.bytes_max + kAroundTextMax, .follow_link = false});
   if (!file) {
     if (file.error().missing) return std::nullopt;
     return tl::unexpected(file.error().what);
