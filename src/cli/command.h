@@ -35,7 +35,8 @@ void add_completion(CLI::App& program, Action& action);
 [[nodiscard]] std::vector<const CLI::App*> commands_of(const CLI::App& program);
 [[nodiscard]] std::vector<std::string> option_names(const CLI::App& command);
 
-// The options that describe a limit, shared by the commands that take one.
+// The options that describe a limit, shared by the commands that take one; as --help groups them.
+inline constexpr const char* kLimitGroup = "Limit";
 void add_limit_options(CLI::App& command, LimitOptions& options);
 
 }  // namespace sluice::cli

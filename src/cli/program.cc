@@ -129,7 +129,7 @@ std::vector<std::string> option_names(const CLI::App& command) {
 }
 
 void add_limit_options(CLI::App& command, LimitOptions& options) {
-  const char* const group = "Limit";
+  const char* const group = kLimitGroup;
   command
       .add_option("-l,--limit", options.limit,
                   "amount/period: 100/1s, 5/1h30m, 1000/month; the amount alone for concurrency")

@@ -189,6 +189,31 @@ class Replay(ScenarioTest):
             self.assertEqual(done.out.count("GET /x: "), count)
             self.assertEqual(f"and {49 - count} more; --changes 0 lists" in done.out, count < 49)
         self.refuses(2, r"--changes requires --diff", "replay", "--rules", "x", "--changes", "3")
+        for arguments, count in (((), 49), (("--changes", "3"), 3), (("--changes", "0"), 49)):
+            *changes, last = self.diff(
+                "", ", over: drop", "--json", *arguments, lines=50
+            ).json_lines()
+            self.assertEqual((len(changes), last["summary"]["changed"]), (count, 49))
+
+    # They would be without effect, and nobody would notice.
+    def test_options_of_a_limit_do_not_go_with_rules(self):
+        rules = configuration("closed")
+        for option, *value in (
+            ("--limit", "1/1s"),
+            ("--algorithm", "gcra"),
+            ("--burst", "3"),
+            ("--zone", "UTC"),
+            ("--count-denied",),
+            ("--compare",),
+            ("--rows", "3"),
+            ("--svg", os.path.join(self.folder, "picture.svg")),
+        ):
+            with self.subTest(option):
+                wrong = f"{option} is for one limit, .*; leave it out, or --rules"
+                self.refuses(2, wrong, "replay", "--rules", rules, option, *value)
+        both = ("-l", "1/1s", "--compare")
+        wrong = "--limit and --compare are for one limit, .*; leave them out, or --rules"
+        self.refuses(2, wrong, "replay", "--rules", rules, *both)
 
     # A rule with several limits that are full has one objection to a request.
     def test_a_rule_counts_a_request_once(self):

@@ -1,11 +1,19 @@
 #include "cli/replay/replay.h"
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/replay/rules_replay.h"
+#include "cli/terminal.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace sluice::cli {
 namespace {
@@ -34,6 +42,28 @@ Examples:
   sluice replay access.log --rules sluice.yaml
   sluice replay access.log --rules sluice.yaml --diff stricter.yaml
   printf '0\n0\n500000000\n' | sluice replay --limit 1/1s)";
+
+// Given, and without effect where a configuration says what the limits are.
+std::vector<std::string> options_of_a_limit(const CLI::App& command) {
+  constexpr std::array<std::string_view, 3> kPictures{"--compare", "--rows", "--svg"};
+  std::vector<std::string> given;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    const bool concerned =
+        option->get_group() == kLimitGroup || std::ranges::find(kPictures, name) != kPictures.end();
+    if (concerned && option->count() > 0) given.push_back("--" + option->get_lnames().front());
+  }
+  return given;
+}
+
+ExitCode refuse_with_rules(const std::vector<std::string>& given) {
+  const std::vector<std::string_view> names{given.begin(), given.end()};
+  const bool one = names.size() == 1;
+  complain("replay", fmt::format("{} {} for one limit, and --rules has the limits of a "
+                                 "configuration; leave {} out, or --rules",
+                                 join_words(names), one ? "is" : "are", one ? "it" : "them"));
+  return ExitCode::usage;
+}
 
 }  // namespace
 
@@ -67,7 +97,8 @@ void add_replay(CLI::App& program, Action& action) {
           ->group(group);
   command
       ->add_option("--changes", rules->changes,
-                   "With --diff: changed requests to list, 0 for all (default 20)")
+                   "With --diff: changed requests to list, 0 for all (default 20, all with "
+                   "--json)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber)
       ->needs(differs)
@@ -78,9 +109,13 @@ void add_replay(CLI::App& program, Action& action) {
       ->needs(by_rules)
       ->group(group);
   command->footer(kFooter);
-  command->callback([options, rules, format, &action] {
+  command->callback([command, options, rules, format, &action] {
     if (rules->rules.empty()) {
       action = [options] { return replay(*options); };
+      return;
+    }
+    if (const auto given = options_of_a_limit(*command); !given.empty()) {
+      action = [given] { return refuse_with_rules(given); };
       return;
     }
     rules->trace = options->trace;

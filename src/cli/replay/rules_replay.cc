@@ -20,6 +20,7 @@ namespace sluice::cli {
 namespace {
 
 constexpr std::string_view kCommand = "replay";
+constexpr std::uint64_t kChangesDefault = 20;  // for people; programs get them all
 
 // ---- telling ----------------------------------------------------------------------------------
 
@@ -206,7 +207,10 @@ struct Side {
 class Replay {
  public:
   Replay(const RulesReplayOptions& options, Side side, std::optional<Side> other)
-      : options_(options), side_(std::move(side)), other_(std::move(other)) {}
+      : options_(options),
+        shown_max_(options.changes.value_or(options.json ? 0 : kChangesDefault)),
+        side_(std::move(side)),
+        other_(std::move(other)) {}
 
   // Logs are written when a request ends, so times may go back a little: time does not.
   void decide(const LoggedRequest& request) {
@@ -217,9 +221,10 @@ class Replay {
     const RulesVerdict after = other_->decide(request, latest_);
     if (is_same(verdict, after)) return;
     ++changed_;
+    if (shown_max_ != 0 && changed_ > shown_max_) return;
     if (options_.json) {
       output_.write(change_json(request, verdict, after));
-    } else if (options_.changes == 0 || changed_ <= options_.changes) {
+    } else {
       changes_ += change_text(request, verdict, after);
     }
   }
@@ -248,9 +253,9 @@ class Replay {
     output_.write(fmt::format("\nWith {}: {} passed, {} refused; {} requests change their answer\n",
                               other_->file, sum.passed, sum.requests - sum.passed, changed_));
     output_.write(changes_);
-    if (options_.changes != 0 && changed_ > options_.changes) {
+    if (shown_max_ != 0 && changed_ > shown_max_) {
       output_.write(
-          fmt::format("  and {} more; --changes 0 lists them all\n", changed_ - options_.changes));
+          fmt::format("  and {} more; --changes 0 lists them all\n", changed_ - shown_max_));
     }
     output_.write(gaps_text(other_->gaps.found(), other_->file));
   }
@@ -271,6 +276,7 @@ class Replay {
   }
 
   const RulesReplayOptions& options_;
+  std::uint64_t shown_max_;  // changed requests; 0: all
   Side side_;
   std::optional<Side> other_;
   Output output_;

@@ -13,10 +13,10 @@ namespace sluice::cli {
 struct RulesReplayOptions {
   std::string trace = "-";
   std::string rules;
-  std::string diff;                 // another configuration; empty: none
-  std::uint64_t changes = 20;       // of --diff, to be shown; 0: all
-  std::optional<LogFormat> format;  // absent: by the first line
-  bool json = false;                // an object for each request, or for each that changes
+  std::string diff;                      // another configuration; empty: none
+  std::optional<std::uint64_t> changes;  // of --diff, to be shown; 0: all
+  std::optional<LogFormat> format;       // absent: by the first line
+  bool json = false;                     // an object for each request, or for each that changes
 };
 
 [[nodiscard]] ExitCode replay_rules(const RulesReplayOptions& options);
