@@ -104,10 +104,15 @@ std::string format_duration(Nanos duration) {
 std::string approximate_duration(Nanos duration) {
   const auto nanos = static_cast<double>(duration.count());
   if (nanos == 0) return "0s";
-  constexpr std::array kScales{std::pair{60e9, "min"}, std::pair{1e9, "s"}, std::pair{1e6, "ms"},
-                               std::pair{1e3, "us"}};
+  constexpr std::array kScales{std::pair{86400e9, "d"}, std::pair{3600e9, "h"},
+                               std::pair{60e9, "min"},  std::pair{1e9, "s"},
+                               std::pair{1e6, "ms"},    std::pair{1e3, "us"}};
   for (const auto& [size, name] : kScales) {
-    if (nanos >= size) return fmt::format("{:.3g}{}", nanos / size, name);
+    if (nanos < size) continue;
+    const double count = nanos / size;
+    // What three digits cannot hold would be written with an exponent.
+    return count < 999.5 ? fmt::format("{:.3g}{}", count, name)
+                         : fmt::format("{:.0f}{}", count, name);
   }
   return fmt::format("{}ns", duration.count());
 }

@@ -87,6 +87,18 @@ TEST(Duration, ApproximatesForEyes) {
   EXPECT_EQ(approximate_duration(12ns), "12ns");
   EXPECT_EQ(approximate_duration(1234us), "1.23ms");
   EXPECT_EQ(approximate_duration(90s), "1.5min");
+  EXPECT_EQ(approximate_duration(1h), "1h");
+  EXPECT_EQ(approximate_duration(1340min), "22.3h");
+  EXPECT_EQ(approximate_duration(20'000min), "13.9d");
+}
+
+// Neither at the edge to the next unit nor beyond the largest one.
+TEST(Duration, ApproximationsHaveNoExponent) {
+  EXPECT_EQ(approximate_duration(999'900us), "1000ms");
+  EXPECT_EQ(approximate_duration(999'900ns), "1000us");
+  EXPECT_EQ(approximate_duration(366 * 24h), "366d");
+  EXPECT_EQ(approximate_duration(2000 * 24h), "2000d");
+  EXPECT_EQ(approximate_duration(Nanos::max()), "106752d");
 }
 
 }  // namespace
