@@ -13,6 +13,7 @@ namespace sluice::net {
 namespace {
 
 constexpr std::string_view kUnix = "unix:";
+constexpr std::string_view kSchemeEnd = "://";
 constexpr std::size_t kNameMax = 253;  // RFC 1123, as text
 constexpr std::size_t kLabelMax = 63;
 
@@ -56,6 +57,19 @@ std::string lower_case(std::string_view text) {
 // In capitals, too: names are written in lower case, and a host called Unix would come out as this.
 bool is_unix(std::string_view text) { return lower_case(text.substr(0, kUnix.size())) == kUnix; }
 
+// What people copy from a browser. Only what would be understood is suggested.
+tl::unexpected<Diagnostic> url_is_no_endpoint(std::string_view text, std::size_t scheme_end) {
+  const std::string scheme = lower_case(text.substr(0, scheme_end));
+  std::string_view host = text.substr(scheme_end + kSchemeEnd.size());
+  host = host.substr(0, host.find_first_of("/?#"));
+  std::string plain{host};
+  if (!Endpoint::parse(plain)) plain += scheme == "https" ? ":443" : ":80";
+  if (!Endpoint::parse(plain)) plain = "HOST:PORT";
+  std::string remedy = "leave out " + scheme + "://, and write " + plain;
+  if (scheme == "https") remedy += "; 'tls' beside it says that TLS is spoken";
+  return no_endpoint(text, std::move(remedy));
+}
+
 Parsed<Endpoint> parse_path(std::string_view text, std::string_view path) {
   if (!path.starts_with('/'))
     return no_endpoint(text, "give the whole path, as in unix:/run/sluice");
@@ -92,6 +106,9 @@ Parsed<Endpoint> parse_host(std::string_view text, std::string_view host, std::u
 
 Parsed<Endpoint> Endpoint::parse(std::string_view text) {
   if (is_unix(text)) return parse_path(text, text.substr(kUnix.size()));
+  if (const auto scheme = text.find(kSchemeEnd); scheme != std::string_view::npos) {
+    return url_is_no_endpoint(text, scheme);
+  }
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) {
     return no_endpoint(text, "give a port, too, as in 127.0.0.1:8080");

@@ -8,7 +8,9 @@
 namespace sluice::net {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Endpoint parsed(const std::string& text) { return Endpoint::parse(text).value(); }
 
@@ -59,6 +61,20 @@ TEST(Endpoint, ThatIsMalformedIsRefusedWithARemedy) {
   EXPECT_NE(refusal(std::string(64, 'a') + ":80"), "accepted");
   EXPECT_NE(refusal(std::string(300, 'a') + ":80"), "accepted");
   EXPECT_NE(refusal(std::string{"a\0b:80", 6}), "accepted");
+}
+
+// The most likely thing to be pasted, and the text between its colons is no IPv6 address.
+TEST(Endpoint, ThatIsAUrlIsToldHowToBeWritten) {
+  EXPECT_THAT(refusal("http://127.0.0.1:3000"),
+              HasSubstr("leave out http://, and write 127.0.0.1:3000"));
+  EXPECT_THAT(refusal("HTTP://api.internal/v1?a=b"), EndsWith("write api.internal:80"));
+  EXPECT_THAT(refusal("http://[::1]:3000/"), EndsWith("write [::1]:3000"));
+  EXPECT_THAT(refusal("https://api.internal"),
+              HasSubstr("leave out https://, and write api.internal:443; 'tls' beside it"));
+  for (const char* text : {"http://", "http://a b", "http://user:word@a:80", "://", "a://b://c"}) {
+    EXPECT_THAT(refusal(text), Not(HasSubstr("brackets"))) << text;
+    EXPECT_THAT(refusal(text), HasSubstr("write ")) << text;
+  }
 }
 
 }  // namespace
