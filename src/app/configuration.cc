@@ -65,10 +65,10 @@ class ConfigurationReader {
                       .quota_mode = reader.flag("quota_mode", false)}};
   }
 
-  [[nodiscard]] ClientsConfig clients(const Node& map) const {
+  [[nodiscard]] ClientsConfig clients(const Node& map, Diagnostics& diagnostics) const {
     const Reader reader{map, clients_section(), checked_};
     ClientsConfig clients;
-    clients.address = address(reader);
+    clients.address = address(reader, diagnostics);
     clients.policy = {.require_proof = reader.flag("require", false),
                       .exempt_preflights = reader.text("preflight") == "exempt"};
     if (const Node* keys = reader.find("api_keys")) clients.api_keys = api_keys(*keys);
@@ -134,14 +134,31 @@ class ConfigurationReader {
     return all;
   }
 
-  [[nodiscard]] static identity::ClientAddressConfig address(const Reader& reader) {
+  [[nodiscard]] static identity::ClientAddressConfig address(const Reader& reader,
+                                                             Diagnostics& diagnostics) {
     using identity::AddressSource;
     identity::ClientAddressConfig address;
-    for (const std::string& range : texts(reader, "trusted_proxies")) {
-      address.trusted_proxies.push_back(parse_proxy(range).value());
+    for (const Node* node : reader.list("trusted_proxies")) {
+      const IpRange range = parse_proxy(node->text).value();
+      // Elements that are counted are chosen by nobody, whoever is trusted.
+      if (range.prefix_bits == 0 && !reader.has("hops")) {
+        diagnostics.warning(*node,
+                            fmt::format("with {} every client is a trusted proxy, and chooses "
+                                        "its own address",
+                                        range.text()),
+                            "name your proxies only, as in 10.0.0.0/8");
+      }
+      address.trusted_proxies.push_back(range);
     }
     const std::string from = rules::lower_case(reader.text("address_from"));
     if (const auto hops = reader.number("hops")) {
+      if (!from.empty() && from != "x-forwarded-for") {
+        diagnostics.error(*reader.find("address_from"),
+                          fmt::format("'hops' counts elements of x-forwarded-for, but "
+                                      "'address_from' names {}",
+                                      from),
+                          "leave out one of them");
+      }
       address.source = AddressSource::hops;
       address.hops = static_cast<unsigned>(*hops);
     } else if (from == "forwarded") {
@@ -314,7 +331,9 @@ Configuration read_configuration(std::string_view text, std::string_view file,
   const ConfigurationReader reader{file, checked};
   Configuration configuration;
   if (const Node* state = top.find("state")) configuration.state = reader.state(*state);
-  if (const Node* clients = top.find("clients")) configuration.clients = reader.clients(*clients);
+  if (const Node* clients = top.find("clients")) {
+    configuration.clients = reader.clients(*clients, diagnostics);
+  }
   if (const Node* lists = top.find("lists")) {
     const Reader both{*lists, lists_section(), checked};
     configuration.exceptions.allow = reader.list(both, "allow");

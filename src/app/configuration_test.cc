@@ -65,6 +65,28 @@ TEST(Configuration, BelievesForwardingHeadersOfTrustedProxies) {
   EXPECT_EQ(source("hops: 2"), AddressSource::hops);
 }
 
+TEST(Configuration, TakesAddressesOfClientsFromOnePlace) {
+  const auto told = [](const std::string& clients) {
+    return mistakes(std::string{kRules} + "clients: {" + clients + "}\n");
+  };
+  EXPECT_THAT(told("hops: 2, address_from: X-Real-IP"),
+              HasSubstr("sluice.yaml:2:34: 'hops' counts elements of x-forwarded-for, but "
+                        "'address_from' names x-real-ip; leave out one of them"));
+  EXPECT_EQ(told("hops: 2, address_from: x-forwarded-for"), "");
+}
+
+TEST(Configuration, WarnsWhereEverybodyIsATrustedProxy) {
+  const auto told = [](const std::string& clients) {
+    return mistakes(std::string{kRules} + "clients: {" + clients + "}\n");
+  };
+  for (const std::string all : {"0.0.0.0/0", "::/0"}) {
+    EXPECT_THAT(told("trusted_proxies: [10.0.0.1, '" + all + "']"),
+                HasSubstr("warning: with " + all + " every client is a trusted proxy"));
+    EXPECT_EQ(told("hops: 1, trusted_proxies: '" + all + "'"), "");
+  }
+  EXPECT_EQ(told("trusted_proxies: [unix, 10.0.0.0/8]"), "");
+}
+
 TEST(Configuration, SaysWhatIsAskedOfClients) {
   const auto policy = [](const std::string& clients) {
     return read(std::string{kRules} + "clients: {" + clients + "}\n").clients.policy;
