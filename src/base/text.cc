@@ -76,6 +76,10 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
   return nearest;
 }
 
+std::string counted(std::uint64_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
 std::string join_words(std::span<const std::string_view> words) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {

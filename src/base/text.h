@@ -19,6 +19,9 @@ namespace sluice {
 [[nodiscard]] std::string_view nearest_word(std::string_view word,
                                             std::span<const std::string_view> known);
 
+// "1 rule", "2 rules": for words whose plural has an s and no more.
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view one);
+
 // "a, b and c"
 [[nodiscard]] std::string join_words(std::span<const std::string_view> words);
 

@@ -37,6 +37,12 @@ TEST(Text, NearestWordForgivesTyposAndGuessesNothingWild) {
   EXPECT_EQ(nearest_word("gcra", {}), "");
 }
 
+TEST(Text, CountedWordsHaveTheirPlural) {
+  EXPECT_EQ(counted(0, "rule"), "0 rules");
+  EXPECT_EQ(counted(1, "rule"), "1 rule");
+  EXPECT_EQ(counted(2, "rule"), "2 rules");
+}
+
 TEST(Text, WordsJoinIntoASentence) {
   constexpr std::array<std::string_view, 3> words{"a", "b", "c"};
   EXPECT_EQ(join_words(words), "a, b and c");

@@ -138,6 +138,8 @@ class Replay(ScenarioTest):
         self.assertIn('GET /s"x: 503 no_rule by no rule -> passes', done.out)
         same = self.ok("replay", log, "--rules", stricter, "--diff", stricter)
         self.assertIn("0 requests change their answer", same.out)
+        one = self.diff("", ", over: drop", lines=2).out
+        self.assertIn("1 request changes its answer", one)
 
     def diff(self, before, after, *arguments, lines=4, code=1):
         line = '{"time":"2026-01-01T00:00:%02dZ","ip":"192.0.2.1","method":"GET","target":"/x"}\n'

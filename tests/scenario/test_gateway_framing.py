@@ -165,7 +165,7 @@ class Logged(GatewayTest):
             with open(path, encoding="utf-8") as stream:
                 self.assertEqual(len(stream.readlines()), 2)
             replayed = self.ok("replay", path, "--rules", front.file)
-            self.assertIn("1 requests, 1 passed", replayed.out)
+            self.assertIn("1 request, 1 passed", replayed.out)
             self.assertIn("what was no request: 1", replayed.out)
 
 

@@ -57,7 +57,7 @@ class Input(ScenarioTest):
     def test_time_that_goes_back_is_noted_and_grants_nothing(self):
         done = sluice("replay", "-l", "1/1s", stdin="5000000000\n4000000000\n5000000000\n")
         self.assertEqual((done.code, done.out), (0, "true\nfalse\nfalse\n"))
-        self.assertRegex(done.err, r"note: 1 requests lie before an earlier line \(by up to 1s\)")
+        self.assertRegex(done.err, r"note: 1 request lies before an earlier line \(by up to 1s\)")
 
     def test_a_clock_that_was_set_back_is_named(self):
         done = sluice("replay", "-l", "1/1m", stdin="200000000000\n139000000000\n199000000000\n")
@@ -222,8 +222,8 @@ class BadInput(ScenarioTest):
         self.assertEqual(done.out, "true\nfalse\n")
 
     def test_the_exercise_must_have_as_many_times_as_it_promises(self):
-        self.refuses(3, r"promises 2 requests, but only 1 follow", "replay", stdin="2 3\n0\n")
-        self.refuses(3, r":3:1: there are more than the 1 requests", "replay", stdin="1 3\n0\n0\n")
+        self.refuses(3, r"promises 2 requests, but only 1 follows", "replay", stdin="2 3\n0\n")
+        self.refuses(3, r":3:1: there is more than the 1 request that", "replay", stdin="1 3\n0\n0\n")
         self.refuses(
             2, r"limit 0/1h: an amount of 0 would refuse everything", "replay", stdin="1 0\n0\n"
         )

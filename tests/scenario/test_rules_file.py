@@ -52,7 +52,7 @@ class RulesFile(AdminTest):
     def test_a_change_comes_into_force_and_counts_stay(self):
         self.rules(TWO)
         front = self.start()
-        self.assertIn("1 rules", front.said)
+        self.assertIn("2 workers, 1 rule\n", front.said)
         self.assertEqual(self.statuses(front, 3), [200, 200, 429])
         self.assertTrue(self.of_status(front)["in_sync"])
         self.rules(FIVE)

@@ -17,6 +17,8 @@ class Status(AdminTest):
         done = sluice("status", "--server", self.url(front))
         self.assertEqual((done.code, done.err), (0, ""))
         self.assertRegex(done.out, r"^serving  sluice \d+\.\d+\.\d+, up \d+\w+ since 20")
+        self.assertRegex(done.out, r", 2 workers\n")
+        self.assertRegex(done.out, r"\nconfiguration +\S+, 1 rule, read ")
         self.assertRegex(done.out, r"\nrequests +2xx 1, 4xx 1\n")
         self.assertRegex(done.out, r"\nrefusals +limited 1\n")
         self.assertRegex(done.out, rf"\napp +{app.address} +healthy +0 +1 +0\n")

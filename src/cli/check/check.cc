@@ -141,10 +141,6 @@ std::string json_of(const rules::EnvoyRules& trees) {
 
 // ---- the answer ---------------------------------------------------------------------------------
 
-std::string counted(std::size_t count, std::string_view one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
-
 std::string summary(const rules::RuleList& list, const rules::EnvoyRules* trees) {
   if (trees == nullptr) return counted(list.rules.size(), "rule");
   const std::string limits = fmt::format("{} in {}", counted(trees->limits().size(), "limit"),

@@ -178,8 +178,8 @@ std::string headline(const LoadOptions& options, const Plan& plan, const Limit& 
                                     ? fmt::format("each request retries every {} until allowed",
                                                   format_duration(*first.retry))
                                     : "each request tries once";
-  return fmt::format("{} {}, {} key{}, {} time: {}\n\n", to_string(limit.algorithm),
-                     core::rate_text(limit), first.keys, first.keys == 1 ? "" : "s",
+  return fmt::format("{} {}, {}, {} time: {}\n\n", to_string(limit.algorithm),
+                     core::rate_text(limit), counted(first.keys, "key"),
                      options.virtual_time ? "virtual" : "real", behaviour);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/duration.h"
 #include "base/rfc3339.h"
+#include "base/text.h"
 #include "cli/svg.h"
 #include <sluice/core/limit_text.h>
 
@@ -353,7 +354,7 @@ std::string picture_svg(const Comparison& comparison, const Limit& limit) {
   const int height = axis_y + kAxisHeight;
   const std::size_t keys = key_count(comparison);
   const std::string caption =
-      fmt::format("{} requests{}, from {}", comparison.requests.size(),
+      fmt::format("{}{}, from {}", counted(comparison.requests.size(), "request"),
                   keys > 1 ? fmt::format(" by {} keys; curves show '{}'", keys, scene.key) : "",
                   format_rfc3339(first));
 

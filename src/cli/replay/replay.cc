@@ -68,8 +68,11 @@ class OrderWatch {
           "a step back of more than a minute is read as a clock that was set: bounds hold before "
           "and after it, not across it";
     }
-    complain(kCommand, fmt::format("note: {} requests lie before an earlier line (by up to {}); {}",
-                                   out_of_order_, format_duration(largest_step_), meaning));
+    complain(kCommand,
+             fmt::format("note: {} before an earlier line (by up to {}); {}",
+                         out_of_order_ == 1 ? "1 request lies"
+                                            : fmt::format("{} requests lie", out_of_order_),
+                         format_duration(largest_step_), meaning));
   }
 
  private:
@@ -138,7 +141,8 @@ std::string decisions_table(const Comparison& comparison, std::size_t rows, cons
   }
   std::string text = table.text(out);
   if (shown < total) {
-    text += fmt::format("... and {} more requests (--rows 0 shows all)\n", total - shown);
+    text +=
+        fmt::format("... and {} (--rows 0 shows all)\n", counted(total - shown, "more request"));
   }
   return text;
 }
@@ -162,8 +166,8 @@ std::string summary_table(const Comparison& comparison, const Output& out) {
 
 void print_table(const Comparison& comparison, const Field& field, const Limit& limit,
                  std::size_t rows, Output& out) {
-  out.write(fmt::format("{} over {} requests (+ admitted, . refused)\n\n", core::rate_text(limit),
-                        comparison.requests.size()));
+  out.write(fmt::format("{} over {} (+ admitted, . refused)\n\n", core::rate_text(limit),
+                        counted(comparison.requests.size(), "request")));
   out.write(decisions_table(comparison, rows, out));
   out.write("\n");
   out.write(summary_table(comparison, out));

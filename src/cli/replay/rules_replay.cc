@@ -35,8 +35,8 @@ std::string verdict_json(const LoggedRequest& logged, const RulesVerdict& verdic
 
 std::string summary(const RulesRun& run, const Output& output) {
   const RulesSum& sum = run.sum();
-  std::string text = fmt::format("{} requests, {} passed, {} refused\n\n", sum.requests, sum.passed,
-                                 sum.requests - sum.passed);
+  std::string text = fmt::format("{}, {} passed, {} refused\n\n", counted(sum.requests, "request"),
+                                 sum.passed, sum.requests - sum.passed);
   using Side = Table::Side;
   Table table{{{"rule", Side::left},
                {"requests", Side::right},
@@ -250,8 +250,10 @@ class Replay {
     output_.write(gaps_text(side_.gaps.found(), side_.file));
     if (!other_) return;
     const RulesSum& sum = other_->run->sum();
-    output_.write(fmt::format("\nWith {}: {} passed, {} refused; {} requests change their answer\n",
-                              other_->file, sum.passed, sum.requests - sum.passed, changed_));
+    output_.write(fmt::format("\nWith {}: {} passed, {} refused; {} answer\n", other_->file,
+                              sum.passed, sum.requests - sum.passed,
+                              changed_ == 1 ? "1 request changes its"
+                                            : fmt::format("{} requests change their", changed_)));
     output_.write(changes_);
     if (shown_max_ != 0 && changed_ > shown_max_) {
       output_.write(

@@ -190,16 +190,16 @@ Parsed<std::optional<TraceRequest>> TraceReader::next() {
   if (!line) return tl::unexpected(line.error());
   if (!*line) {
     if (exercise_ && requests_ < exercise_->requests) {
-      return mistake(fmt::format("{}: the first line promises {} requests, but only {} follow",
-                                 lines_.name(), exercise_->requests, requests_),
+      return mistake(fmt::format("{}: the first line promises {}, but only {} {}", lines_.name(),
+                                 counted(exercise_->requests, "request"), requests_,
+                                 requests_ == 1 ? "follows" : "follow"),
                      "correct the first line or add the missing times");
     }
     return std::nullopt;
   }
   if (exercise_ && requests_ == exercise_->requests) {
-    return at_column(1, {fmt::format("there are more than the {} requests that the first line "
-                                     "promises",
-                                     exercise_->requests),
+    return at_column(1, {fmt::format("there is more than the {} that the first line promises",
+                                     counted(exercise_->requests, "request")),
                          "correct the first line or drop the surplus times"});
   }
   Parsed<TraceRequest> request = parse(**line);

@@ -3,6 +3,7 @@
 #include "app/log_file.h"
 #include "app/server.h"
 #include "base/read_file.h"
+#include "base/text.h"
 #include "cli/revision.h"
 #include "cli/serve/demonstration.h"
 #include "config/diagnostics.h"
@@ -27,7 +28,9 @@ void say(std::string_view line) {
   static std::size_t left_out = 0;
   if (kFile == nullptr) return;
   std::string text;
-  if (left_out > 0) text = fmt::format("sluice: {} messages before were not read\n", left_out);
+  if (left_out > 0)
+    text =
+        fmt::format("sluice: {} before this could not be written\n", counted(left_out, "message"));
   text += fmt::format("sluice: {}\n", line);
   if (kFile->write(text).bytes < text.size()) {
     ++left_out;
@@ -42,8 +45,8 @@ void tell_where(const app::Server& server) {
       say(fmt::format("{} on {}", listener.name, listener.endpoint));
       continue;
     }
-    say(fmt::format("gateway on {}, {} workers, {} rules", listener.endpoint, server.workers(),
-                    server.rules()));
+    say(fmt::format("gateway on {}, {}, {}", listener.endpoint, counted(server.workers(), "worker"),
+                    counted(server.rules(), "rule")));
   }
 }
 

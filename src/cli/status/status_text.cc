@@ -1,6 +1,7 @@
 #include "cli/status/status_text.h"
 
 #include "base/duration.h"
+#include "base/text.h"
 
 // Boost.JSON as headers alone; nobody else of the program includes it.
 #include <boost/json/src.hpp>
@@ -66,16 +67,17 @@ std::string counts(const json::object& object) {
 
 std::string headline(const json::object& status, bool is_serving, const Output& style) {
   const auto up = Nanos{std::chrono::seconds{number_of(status, "uptime_seconds")}};
-  return fmt::format("{}{}{}{}  sluice {}, up {} since {}, {} workers\n\n", style.style(kBold),
+  return fmt::format("{}{}{}{}  sluice {}, up {} since {}, {}\n\n", style.style(kBold),
                      style.style(is_serving ? kGreen : kRed), text_of(status, "state"),
                      style.style(kPlain), text_of(status, "version"), format_duration(up),
-                     text_of(status, "started_at"), number_of(status, "workers"));
+                     text_of(status, "started_at"),
+                     counted(number_of(status, "workers"), "worker"));
 }
 
 std::string configuration(const json::object& of) {
   const std::string file = text_of(of, "file");
-  std::string text = fmt::format("{}, {} rules, read {}", file.empty() ? "demonstration" : file,
-                                 number_of(of, "rules"), text_of(of, "read_at"));
+  std::string text = fmt::format("{}, {}, read {}", file.empty() ? "demonstration" : file,
+                                 counted(number_of(of, "rules"), "rule"), text_of(of, "read_at"));
   const json::object& reload = object_of(of, "last_reload");
   if (text_of(reload, "result") == "error") {
     text += fmt::format("; a newer file was wrong at {}", text_of(reload, "at"));

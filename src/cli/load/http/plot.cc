@@ -1,6 +1,7 @@
 #include "cli/load/http/plot.h"
 
 #include "base/duration.h"
+#include "base/text.h"
 #include "cli/load/http/findings.h"
 #include "cli/svg.h"
 
@@ -252,12 +253,11 @@ std::string latency_svg(const Stretches& stretches) {
 
 std::string caption(const HttpPlan& plan, const HttpRun& run) {
   const Tally& tally = run.tally;
-  return fmt::format(
-      "{} offered, {} admitted, {} refused, {} other; {} client{}, {} connection{}{}",
-      tally.offered, tally.admitted(), tally.refused(),
-      tally.offered - tally.admitted() - tally.refused(), plan.clients.clients(),
-      plan.clients.clients() == 1 ? "" : "s", plan.connections, plan.connections == 1 ? "" : "s",
-      plan.schedule ? "" : "; closed loop");
+  return fmt::format("{} offered, {} admitted, {} refused, {} other; {}, {}{}", tally.offered,
+                     tally.admitted(), tally.refused(),
+                     tally.offered - tally.admitted() - tally.refused(),
+                     counted(plan.clients.clients(), "client"),
+                     counted(plan.connections, "connection"), plan.schedule ? "" : "; closed loop");
 }
 
 }  // namespace

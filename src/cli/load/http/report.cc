@@ -17,10 +17,6 @@ namespace {
 
 using enum Table::Side;
 
-std::string counted(std::uint64_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
-}
-
 std::string_view words_for(LoadError error) noexcept {
   switch (error) {
     case LoadError::connect: return "could not connect";
