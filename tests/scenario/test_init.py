@@ -101,6 +101,11 @@ class Files(InitTest):
         done = self.ok("init", "plans", "-o", self.path("sluice.yaml"))
         for part in ("sluice.yaml", "keys.yaml", "shown only now", "demo-paid   sluice_", "Next:"):
             self.assertIn(part, done.out)
+        # "Its keys" are those of the configuration, and "those of keys.yaml" come after it.
+        wrote = [os.path.basename(word) for word in re.findall(r"(?m)^wrote (\S+)", done.out)]
+        self.assertEqual(
+            wrote, ["sluice.yaml", "sluice.schema.json", "keys.yaml", "keys.schema.json"]
+        )
 
 
 class Overwriting(InitTest):

@@ -148,10 +148,7 @@ std::vector<std::string> commands_for(const Recipe& recipe, const std::string& f
 Start start_from(const Recipe& recipe, const fs::path& path) {
   Start start{.recipe = &recipe, .keys = make_keys(recipe), .files = {}, .commands = {}};
   const auto beside = [&](std::string_view name) { return (path.parent_path() / name).string(); };
-  start.files.push_back({.path = beside(kSchemaName),
-                         .content = app::configuration_schema() + "\n",
-                         .what = "from which editors know its keys",
-                         .is_generated = true});
+  // The last one first, as they are told: each line leans on the one before.
   if (!start.keys.empty()) {
     start.files.push_back({.path = beside(kKeysSchemaName),
                            .content = app::key_file_schema() + "\n",
@@ -162,6 +159,10 @@ Start start_from(const Recipe& recipe, const fs::path& path) {
                            .what = "the hashes of the API keys below",
                            .is_private = true});
   }
+  start.files.push_back({.path = beside(kSchemaName),
+                         .content = app::configuration_schema() + "\n",
+                         .what = "from which editors know its keys",
+                         .is_generated = true});
   start.files.push_back({.path = path.string(),
                          .content = std::string{recipe_text(recipe.name)},
                          .what = "the configuration"});
