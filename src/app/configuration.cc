@@ -324,6 +324,11 @@ Configuration read_configuration(std::string_view text, std::string_view file,
                                  Diagnostics& diagnostics, const RulesText* rules) {
   const std::optional<config::Document> document = config::parse_document(text, file, diagnostics);
   if (!document) return {};
+  if (document->root.is_null()) {
+    diagnostics.error(document->root, "the file says nothing",
+                      "`sluice init` writes a configuration to begin with");
+    return {};
+  }
   const Checked checked =
       config::check(document->root, configuration_shape(), "the file", diagnostics);
   if (!document->root.is_map()) return {};

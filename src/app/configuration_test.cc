@@ -147,6 +147,12 @@ rules:
   EXPECT_THAT(text, HasSubstr("sluice.yaml:8:"));
 }
 
+TEST(Configuration, ThatSaysNothingIsToldWhereToGetOne) {
+  for (const char* text : {"", "\n", "# later\n", "---\n"}) {
+    EXPECT_THAT(mistakes(text), HasSubstr("the file says nothing; `sluice init` writes")) << text;
+  }
+}
+
 TEST(Configuration, ReadsRoutesAsRequestsHaveTheirHostsAndPaths) {
   const std::string file = std::string{kRules} + R"(
 listen: {gateway: ':8080'}
