@@ -233,6 +233,7 @@ class Starts(GatewayTest):
         done = sluice("serve", "-c", path)
         self.assertEqual(done.code, 3, done.err)
         self.assertRegex(done.err, pattern)
+        self.assertRegex(done.err, r"^(sluice: |\S+\.yaml:\d+:\d+: )")
 
     def test_a_port_in_use(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <unistd.h>
+#include <utility>
 
 namespace sluice::cli {
 namespace {
@@ -50,9 +51,17 @@ void tell_where(const app::Server& server) {
   }
 }
 
-ExitCode fail(const config::Diagnostics& diagnostics) {
-  fmt::print(stderr, "{}", diagnostics.text());
-  return ExitCode::failure;
+// What stands in a file begins with its place, as compilers write it; all else with our name.
+void tell(const config::Diagnostics& diagnostics) {
+  config::Diagnostics placed;
+  for (config::Mistake& mistake : diagnostics.sorted()) {
+    if (mistake.place.file.empty()) {
+      say(mistake.headline());
+    } else {
+      placed.add(std::move(mistake));
+    }
+  }
+  fmt::print(stderr, "{}", placed.text());
 }
 
 }  // namespace
@@ -82,8 +91,8 @@ ExitCode serve(const ServeOptions& options) {
                                          .revision = std::string{revision()},
                                          .say = say},
                                         kClock, diagnostics);
-  if (server == nullptr) return fail(diagnostics);
-  if (!diagnostics.empty()) fmt::print(stderr, "{}", diagnostics.text());  // warnings
+  tell(diagnostics);
+  if (server == nullptr) return ExitCode::failure;
   tell_where(*server);
   if (demonstration != nullptr) {
     const auto& listeners = server->listeners();
