@@ -1,5 +1,7 @@
 #include "base/line_reader.h"
 
+#include "base/text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,16 +14,21 @@
 namespace sluice {
 namespace {
 
+constexpr const char* kStandardInput = "standard input";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-tl::unexpected<Diagnostic> system_mistake(std::string_view name, int error) {
-  return mistake(fmt::format("cannot read {}: {}", name, std::strerror(error)));
+// Standard input is no path, and has no quotes.
+tl::unexpected<Diagnostic> system_mistake(const std::string& name, int error) {
+  return mistake(
+      fmt::format("cannot read {}: {}", name == kStandardInput ? name : quoted(name),
+                  std::strerror(error)),
+      error == EISDIR ? "a file is needed, not a folder" : "check the path and who may read it");
 }
 
 }  // namespace
 
 Parsed<LineReader> LineReader::open(const std::string& path) {
-  if (path == "-") return LineReader{STDIN_FILENO, "standard input"};
+  if (path == "-") return LineReader{STDIN_FILENO, kStandardInput};
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return system_mistake(path, errno);
   return LineReader{descriptor, path};

@@ -323,7 +323,7 @@ class BadInput(ScenarioTest):
     def test_unreadable_files(self):
         self.refuses(
             3,
-            r"cannot read .*/nowhere: No such file or directory",
+            r"cannot read '.*/nowhere': No such file or directory; check the path and who may read it",
             "replay",
             "-l",
             "1/1s",
@@ -331,7 +331,7 @@ class BadInput(ScenarioTest):
         )
         trace = self.file("trace.csv", "0\n")
         self.refuses(2, r"overwrite the trace", "replay", trace, "-l", "1/1s", "--svg", trace)
-        self.refuses(3, r"cannot read .*: Is a directory", "replay", "-l", "1/1s", self.folder)
+        self.refuses(3, r"cannot read '.*': Is a directory; a file is", "replay", "-l", "1/1s", self.folder)
         self.refuses(
             3,
             r"longer than 65536 bytes; is this a text file\?",
