@@ -6,6 +6,7 @@
 #include "net/http/body_reader.h"
 #include "net/http/head_writer.h"
 #include "net/http/request_parser.h"
+#include "net/http/status_text.h"
 #include "net/intrusive_list.h"
 #include "net/listen.h"
 #include "net/stream.h"
@@ -129,7 +130,7 @@ class EchoServer::Inside {
       closing_ = !head.keep_alive;
       std::array<char, 512> buffer;
       net::HeadWriter writer{buffer};
-      writer.status_line(status, "");
+      writer.status_line(status, net::reason_phrase(status));
       const bool has_body = status != 204 && status != 304;
       if (has_body) {
         writer.header("content-type", "application/json");

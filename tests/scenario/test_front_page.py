@@ -106,6 +106,12 @@ class Demonstration(GatewayTest):
         self.assertIn("demo-free", self.told)
         self.assertIn("demo-paid", self.told)
 
+    def test_its_answers_have_a_reason(self):
+        with Client(socket.create_connection(("127.0.0.1", self.port))) as client:
+            client.send(get("/hello") + get("/status/404"))
+            lines = [client.answer().start for _ in range(2)]
+        self.assertEqual(lines, ["HTTP/1.1 200 OK", "HTTP/1.1 404 Not Found"])
+
     # Whoever used up what is there for all pages can still try the others.
     def test_a_login_is_blocked(self):
         self.assertEqual(self.statuses(6, "/hello")[-1], 429)
