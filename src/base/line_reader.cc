@@ -43,7 +43,8 @@ LineReader::LineReader(LineReader&& other) noexcept
       buffer_(std::move(other.buffer_)),
       begin_(other.begin_),
       end_(other.end_),
-      line_number_(other.line_number_) {}
+      line_number_(other.line_number_),
+      is_cut_off_(other.is_cut_off_) {}
 
 LineReader::~LineReader() {
   if (descriptor_ > STDIN_FILENO) ::close(descriptor_);
@@ -65,6 +66,7 @@ Parsed<bool> LineReader::fill() {
 std::string_view LineReader::take_line(std::size_t length, std::size_t with_break) {
   std::string_view line{buffer_.data() + begin_, length};
   begin_ += with_break;
+  is_cut_off_ = with_break == length;
   ++line_number_;
   if (line_number_ == 1 && line.starts_with(kByteOrderMark)) {
     line.remove_prefix(kByteOrderMark.size());

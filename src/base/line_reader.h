@@ -32,6 +32,8 @@ class LineReader {
   [[nodiscard]] std::size_t line_number() const noexcept {
     return line_number_;
   }  // of the last line
+  // The last line has no line break: whoever writes the file may be in the middle of it.
+  [[nodiscard]] bool is_cut_off() const noexcept { return is_cut_off_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
  private:
@@ -46,6 +48,7 @@ class LineReader {
   std::size_t begin_ = 0;  // what has been read but not yet taken: [begin_, end_)
   std::size_t end_ = 0;
   std::size_t line_number_ = 0;
+  bool is_cut_off_ = false;
 };
 
 }  // namespace sluice

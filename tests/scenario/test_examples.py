@@ -224,6 +224,26 @@ class Replay(ScenarioTest):
         done = self.ok("replay", log, "--rules", rules)
         self.assertRegex(done.out, r"two +10 +9 +9 +0")
 
+    # The log of a gateway that runs: its last line is being written.
+    def test_a_last_line_that_is_cut_off_is_left_out(self):
+        log = self.file("access.log", self.LOG + self.LOG[:40])
+        done = sluice("replay", log, "--rules", configuration("closed"))
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("2 requests, 1 passed, 1 refused", done.out)
+        self.assertIn("access.log:3: the last line is not whole, and is left out", done.err)
+        whole = self.file("access.log", self.LOG.rstrip("\n"))
+        self.assertIn("2 requests, ", self.ok("replay", whole, "--rules", configuration("closed")).out)
+
+    def test_lines_out_of_order_are_noted(self):
+        first, _ = self.LOG.splitlines(keepends=True)
+        log = self.file("access.log", first.replace("00:00:00", "00:00:02") + first)
+        for more in ((), ("--json",), ("--diff", configuration("closed"))):
+            done = sluice("replay", log, "--rules", configuration("closed"), *more)
+            self.assertEqual(done.code, 0, done.err)
+            self.assertIn(
+                "note: 1 request lies before an earlier line (by up to 2s); decided at", done.err
+            )
+
     def test_lines_that_cannot_be_read(self):
         rules = configuration("closed")
         for line, message in (
@@ -234,6 +254,10 @@ class Replay(ScenarioTest):
         ):
             log = self.file("access.log", line + "\n")
             self.refuses(3, message, "replay", log, "--rules", rules)
+        cut = self.file("access.log", self.LOG + "junk\n" + self.LOG)
+        self.refuses(3, r"access.log:3: the line cannot be read", "replay", cut, "--rules", rules)
+        alone = self.file("access.log", "junk")
+        self.refuses(3, r"access.log:1: the line cannot be read", "replay", alone, "--rules", rules)
         self.refuses(2, r"--diff requires --rules", "replay", "--limit", "1/1s", "--diff", rules)
 
 

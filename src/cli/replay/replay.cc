@@ -1,11 +1,11 @@
 #include "cli/replay/replay.h"
 
-#include "base/duration.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "cli/decision_json.h"
 #include "cli/file.h"
 #include "cli/replay/comparison.h"
+#include "cli/replay/order_watch.h"
 #include "cli/replay/picture.h"
 #include "cli/replay/replayer.h"
 #include "cli/replay/trace.h"
@@ -46,41 +46,13 @@ void note_other_units(const TraceReader& trace, WallTime first) {
                                  number, format_rfc3339(first), unit, unit == "seconds" ? 9 : 6));
 }
 
-// Traces that go back in time are legal (access logs are written when a request ends) but worth a
-// word, since time that goes back grants nothing.
-class OrderWatch {
- public:
-  void see(WallTime at) noexcept {
-    if (!first_) first_ = at;
-    if (at < latest_) {
-      ++out_of_order_;
-      largest_step_ = std::max(largest_step_, latest_ - at);
-    }
-    latest_ = std::max(latest_, at);
-  }
-
-  void report(const TraceReader& trace) const {
-    if (first_) note_other_units(trace, *first_);
-    if (out_of_order_ == 0) return;
-    std::string_view meaning = "time that goes back grants nothing";
-    if (largest_step_ > core::kClockStep) {
-      meaning =
-          "a step back of more than a minute is read as a clock that was set: bounds hold before "
-          "and after it, not across it";
-    }
-    complain(kCommand,
-             fmt::format("note: {} before an earlier line (by up to {}); {}",
-                         out_of_order_ == 1 ? "1 request lies"
-                                            : fmt::format("{} requests lie", out_of_order_),
-                         format_duration(largest_step_), meaning));
-  }
-
- private:
-  std::optional<WallTime> first_;
-  WallTime latest_;
-  Nanos largest_step_{0};
-  std::uint64_t out_of_order_ = 0;
-};
+void report(const OrderWatch& order, const TraceReader& trace) {
+  if (order.first()) note_other_units(trace, *order.first());
+  order.note(order.largest_step() > core::kClockStep
+                 ? "a step back of more than a minute is read as a clock that was set: bounds hold "
+                   "before and after it, not across it"
+                 : "time that goes back grants nothing");
+}
 
 std::string decision_json(const Decision& decision) {
   return fmt::format("{{\"allowed\":{},{}}}\n", decision.allowed(), decision_members(decision));
@@ -111,7 +83,7 @@ ExitCode print_decisions(Next next, const TraceReader& trace, const core::Compil
     const Decision decision = replayer.decide(**request);
     out.write(json ? decision_json(decision) : decision.allowed() ? "true\n" : "false\n");
   }
-  order.report(trace);
+  report(order, trace);
   return out.finish(kCommand, ExitCode::ok);
 }
 
@@ -224,7 +196,7 @@ ExitCode replay_compared(const ReplayOptions& options, const TraceReader& trace,
   }
   OrderWatch order;
   for (const TraceRequest& request : requests) order.see(request.at);
-  order.report(trace);
+  report(order, trace);
   const Comparison comparison = compare(std::move(requests), field.contenders);
   if (const ExitCode code = draw(options, comparison, limit); code != ExitCode::ok) return code;
 

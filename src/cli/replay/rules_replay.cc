@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/decision_json.h"
 #include "cli/replay/log_gaps.h"
+#include "cli/replay/order_watch.h"
 #include "cli/replay/rules_run.h"
 #include "cli/terminal.h"
 
@@ -135,7 +136,8 @@ std::string sum_json(const RulesSum& sum) {
 // ---- reading ----------------------------------------------------------------------------------
 
 // One log, line by line; lines that are blank are skipped, and those of what was no request: the
-// gateway refused it before any rule was asked.
+// gateway refused it before any rule was asked. So is a last line that is cut off: a log that is
+// being written has one now and then.
 class LogReader {
  public:
   static Parsed<LogReader> open(const RulesReplayOptions& options) {
@@ -153,6 +155,10 @@ class LogReader {
       if (!format_) format_ = guess_format(**line);
       Parsed<LoggedRequest> request =
           *format_ == LogFormat::json ? parse_json_line(**line) : parse_combined(**line);
+      if (!request && lines_.is_cut_off() && lines_.line_number() > 1) {
+        cut_off_ = true;
+        return std::nullopt;
+      }
       if (!request) {
         return mistake(
             fmt::format("{}:{}: {}", lines_.name(), lines_.line_number(), request.error().message),
@@ -167,6 +173,13 @@ class LogReader {
   }
   [[nodiscard]] std::uint64_t malformed() const noexcept { return malformed_; }
 
+  // On standard error, if the last line could not be read because somebody is writing it.
+  void note_cut_off() const {
+    if (!cut_off_) return;
+    complain(kCommand, fmt::format("note: {}:{}: the last line is not whole, and is left out",
+                                   lines_.name(), lines_.line_number()));
+  }
+
  private:
   LogReader(LineReader lines, std::optional<LogFormat> format)
       : lines_(std::move(lines)), format_(format) {}
@@ -174,6 +187,7 @@ class LogReader {
   LineReader lines_;
   std::optional<LogFormat> format_;
   std::uint64_t malformed_ = 0;
+  bool cut_off_ = false;
 };
 
 ExitCode fail(const Diagnostic& mistake) {
@@ -214,11 +228,11 @@ class Replay {
 
   // Logs are written when a request ends, so times may go back a little: time does not.
   void decide(const LoggedRequest& request) {
-    latest_ = std::max(latest_, request.at);
-    const RulesVerdict verdict = side_.decide(request, latest_);
+    order_.see(request.at);
+    const RulesVerdict verdict = side_.decide(request, order_.latest());
     if (options_.json && !other_) output_.write(verdict_json(request, verdict));
     if (!other_) return;
-    const RulesVerdict after = other_->decide(request, latest_);
+    const RulesVerdict after = other_->decide(request, order_.latest());
     if (is_same(verdict, after)) return;
     ++changed_;
     if (shown_max_ != 0 && changed_ > shown_max_) return;
@@ -233,6 +247,7 @@ class Replay {
   void flush() noexcept { output_.flush(); }
 
   ExitCode end(std::uint64_t malformed) {
+    order_.note("decided at the time of that line");
     if (options_.json) {
       tell_json(malformed);
     } else {
@@ -282,7 +297,7 @@ class Replay {
   Side side_;
   std::optional<Side> other_;
   Output output_;
-  WallTime latest_{};
+  OrderWatch order_;
   std::uint64_t changed_ = 0;
   std::string changes_;
 };
@@ -313,6 +328,7 @@ ExitCode replay_rules(const RulesReplayOptions& options) {
     replay.flush();
     return fail(logged.error());
   }
+  log->note_cut_off();
   return replay.end(log->malformed());
 }
 
