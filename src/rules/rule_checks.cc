@@ -148,7 +148,7 @@ void check_block(const Rule& rule, const Reader& reader, const ParseContext& con
   if (rule.over.kind == Over::Kind::shadow) {
     context.diagnostics.error(*block, "a shadow rule refuses nobody, so that nobody is blocked",
                               "leave out 'block', or choose another 'over'");
-  } else if (rule.per.empty()) {
+  } else if (reader.node().find("per") == nullptr) {
     context.diagnostics.warning(*block, "without 'per' a block shuts everybody out",
                                 "add what to count per, as in per: ip");
   }
