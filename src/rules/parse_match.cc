@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -80,6 +82,60 @@ std::vector<std::string> parse_texts(const Reader& reader, std::string_view key,
   return texts;
 }
 
+// Those of IANA's registry, and two that are in wide use without it.
+constexpr std::array<std::string_view, 40> kMethods{"GET",
+                                                    "HEAD",
+                                                    "POST",
+                                                    "PUT",
+                                                    "DELETE",
+                                                    "CONNECT",
+                                                    "OPTIONS",
+                                                    "TRACE",
+                                                    "PATCH",
+                                                    "ACL",
+                                                    "BIND",
+                                                    "CHECKIN",
+                                                    "CHECKOUT",
+                                                    "COPY",
+                                                    "LABEL",
+                                                    "LINK",
+                                                    "LOCK",
+                                                    "MERGE",
+                                                    "MKACTIVITY",
+                                                    "MKCALENDAR",
+                                                    "MKCOL",
+                                                    "MOVE",
+                                                    "ORDERPATCH",
+                                                    "PROPFIND",
+                                                    "PROPPATCH",
+                                                    "REBIND",
+                                                    "REPORT",
+                                                    "SEARCH",
+                                                    "UNBIND",
+                                                    "UNCHECKOUT",
+                                                    "UNLINK",
+                                                    "UNLOCK",
+                                                    "UPDATE",
+                                                    "PURGE",
+                                                    "QUERY",
+                                                    "MKWORKSPACE",
+                                                    "MKREDIRECTREF",
+                                                    "UPDATEREDIRECTREF",
+                                                    "VERSION-CONTROL",
+                                                    "BASELINE-CONTROL"};
+
+// A rule for a misspelt method looks like a limit and is none.
+void warn_of_unknown_methods(const Reader& reader, const ParseContext& context) {
+  for (const Node* item : reader.list("method")) {
+    const std::string method = upper_case(item->text);
+    if (std::find(kMethods.begin(), kMethods.end(), method) != kMethods.end()) continue;
+    const std::string_view nearest = nearest_word(method, kMethods);
+    context.diagnostics.warning(
+        *item, fmt::format("method: {} is none that is registered", quoted(item->text)),
+        nearest.empty() ? "is it what clients send?" : fmt::format("did you mean {}?", nearest));
+  }
+}
+
 std::string shown(const Per& per) {
   switch (per.kind) {
     case Per::Kind::path: return "path." + per.name;
@@ -98,6 +154,7 @@ Match parse_match(const Node& map, const ParseContext& context) {
   const Reader reader{map, match_section(), context.checked};
   Match match;
   match.methods = parse_texts(reader, "method", upper_case, context);
+  warn_of_unknown_methods(reader, context);
   match.hosts = parse_texts(reader, "host", host_name, context);
   match.paths = parse_texts(reader, "path", as_written, context);
   match.countries = parse_texts(reader, "country", upper_case, context);
