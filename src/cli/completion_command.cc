@@ -167,7 +167,9 @@ void add_completion(CLI::App& program, Action& action) {
   command->footer(R"(Examples:
   sluice completion bash > /etc/bash_completion.d/sluice
   sluice completion zsh > "${fpath[1]}/_sluice"
-  sluice completion fish > ~/.config/fish/completions/sluice.fish)");
+  sluice completion fish > ~/.config/fish/completions/sluice.fish
+
+Exit status: 0 success, 2 there is no such shell, 3 the script cannot be written.)");
   command->callback([shell, &program, &action] {
     action = [shell, &program] { return print_completion(program, *shell); };
   });

@@ -9,9 +9,12 @@ from support import ScenarioTest
 class Program(ScenarioTest):
     def test_version_and_help(self):
         self.assertRegex(self.ok("--version").out, r"^sluice \d+\.\d+\.\d+\n$")
-        commands = ("", "init", "serve", "status", "check", "explain", "replay", "load", "keys")
-        for command in (*commands, "keys new"):
-            self.assertIn("Examples:", self.ok(*command.split(), "--help").out)
+        commands = ("", "init", "serve", "status", "check", "explain", "replay", "load", "keys new")
+        for command in (*commands, "keys list", "completion"):
+            text = self.ok(*command.split(), "--help").out
+            self.assertIn("Examples:", text)
+            self.assertIn("Exit status: 0", text)
+        self.assertRegex(self.ok("--help").out, r"replay +Run .* rules")
 
     def test_unknown_words(self):
         self.refuses(2, r"unknown command 'reply'; did you mean replay\? known are", "reply")

@@ -41,7 +41,10 @@ Examples:
   sluice replay trace.csv --limit 10/1s --compare --svg comparison.svg
   sluice replay access.log --rules sluice.yaml
   sluice replay access.log --rules sluice.yaml --diff stricter.yaml
-  printf '0\n0\n500000000\n' | sluice replay --limit 1/1s)";
+  printf '0\n0\n500000000\n' | sluice replay --limit 1/1s
+
+Exit status: 0 success, 1 --diff found requests that are answered differently, 2 the command line is
+wrong, 3 the trace or the configuration cannot be read.)";
 
 // Given, and without effect where a configuration says what the limits are.
 std::vector<std::string> options_of_a_limit(const CLI::App& command) {
@@ -70,7 +73,7 @@ ExitCode refuse_with_rules(const std::vector<std::string>& given) {
 void add_replay(CLI::App& program, Action& action) {
   auto options = std::make_shared<ReplayOptions>();
   CLI::App* command = program.add_subcommand(
-      "replay", "Run recorded requests through an algorithm, on virtual time");
+      "replay", "Run recorded requests through a limit or through rules, on virtual time");
   command->add_option("trace", options->trace, "File to read; - or nothing for standard input")
       ->type_name("TRACE");
   add_limit_options(*command, options->limit);
