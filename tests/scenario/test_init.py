@@ -84,10 +84,14 @@ class Files(InitTest):
         """With a port that is free."""
         text = read(file)
         self.assertIn("gateway: 127.0.0.1:8080", text)
+        self.assertIn("admin: 127.0.0.1:9090", text)  # where `sluice status` looks
         with open(file, "w", encoding="utf-8") as changed:
-            changed.write(text.replace("127.0.0.1:8080", "127.0.0.1:0"))
+            changed.write(re.sub(r"127\.0\.0\.1:(8080|9090)", "127.0.0.1:0", text))
         front = Gateway(file)
         try:
+            front.says("admin on")
+            admin = re.search(r"admin on (\S+)", front.said)[1]
+            self.assertIn("serving", self.ok("status", "--server", f"http://{admin}").out)
             self.assertIn(front.get("/v1/a").status, (401, 502))  # there is no application
         finally:
             self.assertEqual(front.stop(), 0)
