@@ -340,8 +340,16 @@ rules:
         done = sluice("explain", *preflight[:3], "-c", file)
         self.assertIn("rejected with 401", done.out)
 
+    def test_no_rule_is_asked_about_a_path_that_is_none(self):
+        done = sluice(*self.explain("/%zz"))
+        self.assertEqual(done.code, 1, done.err)
+        self.assertRegex(done.out, r"\npath +cannot be told: .*\n")
+        self.assertIn("\nrules     none was asked\ndecision ", done.out)
+
     def test_what_cannot_be_understood(self):
         self.refuses(2, r"'login' is no request; write a method and a path", *self.explain("login"))
+        blank = r"there is a blank in '/x y'; write %20 for it"
+        self.refuses(2, blank, *self.explain("get /x y"))
         self.refuses(2, r"'x' is no header", *self.explain("/", "-H", "x"))
         self.refuses(2, r"'1.2.3' is no address", *self.explain("/", "--ip", "1.2.3"))
         self.refuses(3, r"nowhere.yaml", "explain", "/", "-c", "nowhere.yaml")

@@ -73,6 +73,10 @@ Parsed<ExplainedRequest> ExplainedRequest::parse(const ExplainOptions& options) 
     return mistake(fmt::format("{} is no request", sluice::quoted(options.request)),
                    "write a method and a path, as in 'GET /v1/users'");
   }
+  if (request.target.find(' ') != std::string::npos) {
+    return mistake(fmt::format("there is a blank in {}", sluice::quoted(request.target)),
+                   "write %20 for it, and leave out HTTP/1.1");
+  }
   for (const std::string& header : options.headers) {
     auto parsed = parse_header(header);
     if (!parsed) return tl::unexpected(std::move(parsed.error()));

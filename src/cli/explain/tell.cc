@@ -217,7 +217,7 @@ void tell(const ExplainedRequest& request, const Story& story, const engine::Op&
   output.write(fmt::format("path      {}\n", story.path));
   output.write(fmt::format("host      {}\n", story.host));
   output.write(fmt::format("client    {}\n", client_text(story)));
-  output.write("rules\n");
+  output.write(story.rules.empty() ? "rules     none was asked\n" : "rules\n");
   for (const RuleStory& rule : story.rules) output.write(rule_lines(rule, output));
   output.write(fmt::format("decision  {}\n", verdict_text(story, op, output)));
 }
