@@ -232,7 +232,8 @@ class Replay(ScenarioTest):
         self.assertIn("2 requests, 1 passed, 1 refused", done.out)
         self.assertIn("access.log:3: the last line is not whole, and is left out", done.err)
         whole = self.file("access.log", self.LOG.rstrip("\n"))
-        self.assertIn("2 requests, ", self.ok("replay", whole, "--rules", configuration("closed")).out)
+        done = self.ok("replay", whole, "--rules", configuration("closed"))
+        self.assertIn("2 requests, ", done.out)
 
     def test_lines_out_of_order_are_noted(self):
         first, _ = self.LOG.splitlines(keepends=True)
