@@ -2,6 +2,7 @@
 
 #include "app/serve_files.h"
 #include "base/read_file.h"
+#include "base/text.h"
 #include "config/document.h"
 #include "rules/parse_rules.h"
 
@@ -111,8 +112,7 @@ bool Reload::take_over(config::Diagnostics& diagnostics) {
   put_in_force(configuration.serve, files);
   const std::size_t rules = configuration.rules.rules.size();
   running_.facts->took_over(rules, parts_.clock.now().wall());
-  parts_.say(
-      fmt::format("took over the new configuration: {} rule{}", rules, rules == 1 ? "" : "s"));
+  parts_.say("took over the new configuration: " + counted(rules, "rule"));
   if (diagnostics.warnings() > 0) parts_.say(all_of(diagnostics).message);
   const std::vector<std::string_view> later = need_restart(configuration);
   if (!later.empty()) {
@@ -196,8 +196,7 @@ Parsed<void> Reload::take_rules(const rules::Fetched& fetched) {
   rules_ = std::move(rules);
   running_.facts->took_rules(count);
   if (running_.workers.empty()) return {};  // the first ones go without saying
-  say_later(fmt::format("took over the rules in {}: {} rule{}", rules_.file, count,
-                        count == 1 ? "" : "s"));
+  say_later(fmt::format("took over the rules in {}: {}", rules_.file, counted(count, "rule")));
   if (diagnostics.warnings() > 0) say_later(all_of(diagnostics).message);
   return {};
 }
