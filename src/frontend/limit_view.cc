@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <tuple>
 
 namespace sluice::frontend {
@@ -31,9 +32,10 @@ Nanos period_of(const Limit& limit) noexcept {
   return limit.unit ? calendar_period(*limit.unit) : limit.period;
 }
 
-std::uint64_t time_to_refill(std::uint64_t capacity, std::uint64_t amount,
-                             std::uint64_t period) noexcept {
-  return static_cast<std::uint64_t>(ceil_div(Uint128{capacity} * period, Uint128{amount}));
+// A large burst that comes back slowly takes centuries, more than 64 bits have nanoseconds.
+Uint128 time_to_refill(std::uint64_t capacity, std::uint64_t amount,
+                       std::uint64_t period) noexcept {
+  return ceil_div(Uint128{capacity} * period, Uint128{amount});
 }
 
 bool is_bucket(const Limit& limit) noexcept {
@@ -103,9 +105,13 @@ Policy policy_of(const Limit& limit, std::uint64_t amount, std::uint64_t capacit
 
   const auto second = static_cast<std::uint64_t>(kSecond.count());
   const std::uint64_t quota = std::max(amount, capacity);
-  const std::uint64_t window =
-      capacity <= amount ? period : time_to_refill(capacity, amount, period);
-  if (window >= second) return {.quota = quota, .window_s = ceil_div(window, second)};
+  const Uint128 window =
+      capacity <= amount ? Uint128{period} : time_to_refill(capacity, amount, period);
+  if (window >= second) {
+    const Uint128 window_s = ceil_div(window, Uint128{second});
+    constexpr Uint128 kMost = std::numeric_limits<std::uint64_t>::max();
+    return {.quota = quota, .window_s = static_cast<std::uint64_t>(std::min(window_s, kMost))};
+  }
   return {.quota = static_cast<std::uint64_t>(Uint128{quota} * second / window), .window_s = 1};
 }
 

@@ -87,6 +87,13 @@ TEST(PolicyOf, HasNoWindowForRequestsInFlight) {
   EXPECT_EQ(policy({.algorithm = Algorithm::concurrency, .amount = 8}), (Policy{8, 0}));
 }
 
+// One in 27 s, and 688 million at once: all of them are back in 585 years.
+TEST(PolicyOf, HasWindowsOfCenturies) {
+  Limit limit{.algorithm = Algorithm::token_bucket, .amount = 1, .period = 26'795'406'162ns};
+  limit.burst = 688'429'351;
+  EXPECT_EQ(policy(limit), (Policy{688'429'351, 18'446'744'074}));
+}
+
 // Whatever the numbers, nobody is promised a higher rate than is enforced, and what is left is
 // never more than the quota.
 TEST(PolicyOf, NeverPromisesMoreThanIsEnforced) {
