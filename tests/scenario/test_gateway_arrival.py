@@ -350,9 +350,10 @@ class HalfClosed(GatewayTest):
             finish.clear()
 
     def test_an_answer_in_pieces_arrives_whole(self):
-        more = threading.Event()
+        ended, more = threading.Event(), threading.Event()
 
         def serve(_, wire):
+            ended.wait(PATIENCE)  # the client's side, before the answer begins
             wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
             more.wait(PATIENCE)
             wire.send(b"half")
@@ -363,6 +364,7 @@ class HalfClosed(GatewayTest):
         with front.connect() as client:
             client.send(get())
             client.sock.shutdown(socket.SHUT_WR)
+            ended.set()
             answer = client.head()
             while answer.status == 100:
                 answer = client.head()

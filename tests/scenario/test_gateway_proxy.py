@@ -384,7 +384,7 @@ class Bodies(GatewayTest):
             client.get("/small")
             before = front.resident_bytes()
             client.send(get())
-            wait_until(lambda: len(app.threads) == 3, "the upstream was asked")
+            wait_until(lambda: len(app.requests) == 2, "the upstream was asked")
             app.threads[2].join(PATIENCE)
             self.assertLess(sum(sent), 64 * MEBI)
             self.assertLess(front.resident_bytes() - before, 4 * MEBI)
