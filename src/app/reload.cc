@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <iterator>
@@ -128,8 +129,18 @@ bool Reload::has_same_admin(const ServeConfig& serve) const {
   return serve.listen.admin == began_with_.serve.listen.admin;
 }
 
-Reload::Named Reload::load(const ServeConfig& serve, config::Diagnostics& diagnostics) const {
-  Named files{.tls = load_tls(serve, diagnostics),
+net::TicketKey Reload::ticket_key() {
+  constexpr Nanos kLasts = std::chrono::hours{12};
+  const MonoTime now = parts_.clock.now().mono;
+  if (!tickets_ || now - tickets_since_ >= kLasts) {
+    tickets_ = net::TicketKey::random();
+    tickets_since_ = now;
+  }
+  return *tickets_;
+}
+
+Reload::Named Reload::load(const ServeConfig& serve, config::Diagnostics& diagnostics) {
+  Named files{.tls = load_tls(serve, diagnostics, ticket_key()),
               .guard = load_guard(serve.admin, diagnostics),
               .log = std::nullopt};
   if (serve.access_log != log_) files.log = load_access_log(serve.access_log, diagnostics);

@@ -21,6 +21,7 @@
 #include "rules/source/watched_paths.h"
 #include <sluice/clock.h>
 #include <sluice/diagnostic.h>
+#include <sluice/time.h>
 
 #include <functional>
 #include <memory>
@@ -68,6 +69,9 @@ class Reload {
   void run();
   // Rules alone, by the thread of the feed; at the start by ours.
   [[nodiscard]] Parsed<void> take_rules(const rules::Fetched& fetched);
+  // One for some hours, whatever is read again, so that clients can resume their sessions; not for
+  // ever, since whoever steals it can read what was sent under it.
+  [[nodiscard]] net::TicketKey ticket_key();
   // Nothing is watched any more.
   void stop() { watch_ = nullptr; }
 
@@ -86,7 +90,7 @@ class Reload {
   void watch(rules::WatchedPaths paths);
   void say_later(std::string line);
   [[nodiscard]] bool take_over(config::Diagnostics& diagnostics);
-  [[nodiscard]] Named load(const ServeConfig& serve, config::Diagnostics& diagnostics) const;
+  [[nodiscard]] Named load(const ServeConfig& serve, config::Diagnostics& diagnostics);
   void put_in_force(const ServeConfig& serve, const Named& files);
   [[nodiscard]] bool has_same_admin(const ServeConfig& serve) const;
   [[nodiscard]] std::vector<std::string_view> need_restart(
@@ -100,6 +104,8 @@ class Reload {
   Configuration began_with_;     // for what changes with a restart only
   AccessLogConfig log_;
   DrainConfig drain_;
+  std::optional<net::TicketKey> tickets_;
+  MonoTime tickets_since_;
 
   std::mutex turn_;   // guards what follows
   std::string text_;  // of the file in force

@@ -19,12 +19,15 @@ constexpr std::size_t kTokenBytesMin = 16;
 }  // namespace
 
 std::shared_ptr<const net::TlsServer> load_tls(const ServeConfig& serve,
-                                               config::Diagnostics& diagnostics) {
+                                               config::Diagnostics& diagnostics,
+                                               std::optional<net::TicketKey> tickets) {
   if (!serve.tls) return nullptr;
   for (const net::CertificateFiles& files : serve.tls->options.certificates) {
     warn_of_exposure(files.key, diagnostics);
   }
-  auto loaded = net::TlsServer::load(serve.tls->options);
+  net::TlsServerOptions options = serve.tls->options;
+  options.ticket_key = tickets;
+  auto loaded = net::TlsServer::load(options);
   if (!loaded) diagnostics.error(std::move(loaded.error()));
   return loaded ? *std::move(loaded) : nullptr;
 }

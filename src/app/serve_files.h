@@ -18,9 +18,10 @@
 
 namespace sluice::app {
 
-// Null also without TLS.
-[[nodiscard]] std::shared_ptr<const net::TlsServer> load_tls(const ServeConfig& serve,
-                                                             config::Diagnostics& diagnostics);
+// Null also without TLS. Sessions begun under the same key can be resumed; without one, none.
+[[nodiscard]] std::shared_ptr<const net::TlsServer> load_tls(
+    const ServeConfig& serve, config::Diagnostics& diagnostics,
+    std::optional<net::TicketKey> tickets = std::nullopt);
 
 // All that the configuration names and that may change while it is in force, but for a file of
 // rules, which the feed watches.

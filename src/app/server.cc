@@ -190,7 +190,7 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
                           std::vector<net::InheritedListener>& inherited,
                           config::Diagnostics& diagnostics) {
   const ServerWorker::Serving serving{.options = metered(serve.gateway, *running_.registry),
-                                      .tls = load_tls(serve, diagnostics)};
+                                      .tls = load_tls(serve, diagnostics, reload_->ticket_key())};
   if (!diagnostics.ok()) return false;
   auto opened = open_listeners(serve.listen.gateway, std::move(inherited), count);
   if (!opened) {
@@ -285,10 +285,13 @@ void Server::run() {
   end();
 }
 
-// Twice as often as it has to be.
+// Four times as often as it has to be, as long as every worker goes on: one that hangs keeps its
+// connections waiting for ever, and only a restart helps.
 void Server::feed_watchdog() {
-  manager_.alive();
-  loop_->set(watchdog_, *manager_.watchdog() / 2);
+  bool all_go_on = true;
+  for (const auto& worker : running_.workers) all_go_on &= worker->has_turned();
+  if (all_go_on) manager_.alive();
+  loop_->set(watchdog_, *manager_.watchdog() / 4);
 }
 
 void Server::on_signal(int number) {

@@ -127,6 +127,12 @@ WorkerReport ServerWorker::report() const {
   return report;
 }
 
+bool ServerWorker::has_turned() {
+  if (!has_turned_.exchange(false)) return false;
+  loop_->post([this] { has_turned_.store(true); });
+  return true;
+}
+
 void ServerWorker::drain() {
   loop_->post([this] {
     for (const auto& door : doors_) door->shut();

@@ -66,6 +66,8 @@ class ServerWorker {
   // Lines of the access log go there from now on.
   void log_to(AccessLogSink log);
   void report(std::shared_ptr<Gathering> gathering, std::size_t number);
+  // Whether its loop has turned since this was last asked. One thread asks.
+  [[nodiscard]] bool has_turned();
   void drain();
   // Nothing is left, and nothing will come.
   [[nodiscard]] bool is_drained() const noexcept {
@@ -89,6 +91,7 @@ class ServerWorker {
   std::vector<std::unique_ptr<Door>> doors_;
   std::atomic<std::size_t> connections_{0};
   std::atomic<bool> is_draining_{false};
+  std::atomic<bool> has_turned_{true};
   std::jthread thread_;  // last: it uses all the others
 };
 

@@ -167,6 +167,15 @@ TEST_F(ByName, ANameThatWasUnknownIsFoundSoonAfterItIsKnown) {
   EXPECT_LT(clock_.now().mono - begin, 10s);
 }
 
+// What the watchdog of systemd is fed by.
+TEST_F(ByName, AWorkerThatHangsIsNoticed) {
+  EXPECT_TRUE(worker_.has_turned()) << "nobody has asked before";
+  EXPECT_FALSE(worker_.has_turned());
+  EXPECT_FALSE(worker_.has_turned());
+  ASSERT_TRUE(turn_until(*worker_.loop, [&] { return worker_.has_turned(); }));
+  EXPECT_FALSE(worker_.has_turned());
+}
+
 // A name with several addresses, and a server at one of them only.
 class WithSeveralAddresses : public ByName {
  protected:

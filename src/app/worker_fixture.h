@@ -155,6 +155,8 @@ class OneWorker {
     return report.value();
   }
 
+  [[nodiscard]] bool has_turned() { return worker_->has_turned(); }
+
   std::vector<std::string> said;   // to the operator
   net::EventLoop* loop = nullptr;  // of the worker, turned by the test
   net::Endpoint endpoint;          // of the gateway

@@ -10,7 +10,7 @@ import ssl
 import unittest
 
 from admin_support import AdminTest
-from gateway_support import Authority, wait_until
+from gateway_support import Authority, Client, wait_until
 
 
 class ReloadFiles(AdminTest):
@@ -90,6 +90,27 @@ class ReloadFiles(AdminTest):
         shutil.copy(self.path("first.key"), self.path("now.key"))
         front.says("kept the old configuration")
         self.assertEqual(self.shown(front), "second")
+
+    # A reload would cost every client a handshake, all of them at once.
+    def test_sessions_are_resumed_over_a_reload(self):
+        Authority(self.folder, "ca").issue("now", "now", "DNS:a.example")
+        tls = "gateway: {tls: {certificates: [{certificate: now.pem, key: now.key}]}}"
+        front = self.gateway(self.upstream(), more=tls)
+        context = ssl.create_default_context(cafile=self.path("ca.pem"))
+
+        def connect(session=None):
+            plain = socket.create_connection(("127.0.0.1", front.port))
+            wire = context.wrap_socket(plain, server_hostname="a.example", session=session)
+            with Client(wire) as client:
+                self.assertEqual(client.get().status, 200)
+                return wire.session, wire.session_reused
+
+        session, reused = connect()
+        self.assertFalse(reused)
+        front.signal(signal.SIGHUP)
+        front.says("took over the new configuration")
+        _, reused = connect(session)
+        self.assertTrue(reused)
 
     # ---- trees of envoyproxy/ratelimit ----------------------------------------------------------
 
