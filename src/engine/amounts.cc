@@ -9,7 +9,7 @@ namespace {
 // The limit times the factor. Where that is more than can be enforced (a thousand times two million
 // a second), times the largest factor that can, to a thousandth.
 Limit multiplied_as_far_as_possible(const Limit& limit, std::uint32_t permille) {
-  const Limit wanted = multiplied(limit, permille);
+  Limit wanted = multiplied(limit, permille);
   if (core::compile(wanted)) return wanted;
   std::uint32_t possible = 1000;
   std::uint32_t impossible = permille;
