@@ -146,12 +146,8 @@ class RoomWorker {
   [[nodiscard]] const store::LocalAuthority::Counts& store_counts() const noexcept {
     return local_.counts();
   }
-  [[nodiscard]] std::uint64_t blocks_begun() const noexcept { return worker_.counters().blocks; }
-  [[nodiscard]] std::uint64_t amounts_left_out() const noexcept {
-    return worker_.counters().amounts_left_out;
-  }
-  [[nodiscard]] std::uint64_t shadows_left_out() const noexcept {
-    return worker_.counters().shadows_left_out;
+  [[nodiscard]] const engine::WorkerCounters& counters() const noexcept {
+    return worker_.counters();
   }
 
  private:

@@ -116,9 +116,9 @@ WorkerReport ServerWorker::report() const {
                       .log_written = log != nullptr ? log->written() : 0,
                       .log_suppressed = log != nullptr ? log->suppressed() : 0,
                       .log_dropped = log != nullptr ? log->dropped() : 0,
-                      .blocks = room_.blocks_begun(),
-                      .amounts_left_out = room_.amounts_left_out(),
-                      .shadows_left_out = room_.shadows_left_out(),
+                      .blocks = room_.counters().blocks,
+                      .amounts_left_out = room_.counters().amounts_left_out,
+                      .shadows_left_out = room_.counters().shadows_left_out,
                       .store = room_.store_counts(),
                       .upstreams = {}};
   for (const auto& group : gateway_.routing()->groups) {

@@ -60,8 +60,8 @@ struct WhoAsked {
   IpAddress address;
   std::uint32_t asn = 0;
   std::array<char, 2> country{};
-  // One behind the other: user, api_key, tenant, tier. Whatever is longer is shortened: nobody
-  // could read it, but subjects of tokens may be URLs that differ only at their end.
+  // One behind the other, each shortened to kNameBytes: user, api_key, tenant, tier. There is room
+  // for subjects of tokens that are URLs: these differ only at their end.
   static constexpr std::size_t kNameBytes = 255;
   std::array<char, 4 * kNameBytes> names;
   std::array<std::uint8_t, 4> sizes{};

@@ -3,7 +3,6 @@
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
 
-#include <algorithm>
 #include <optional>
 #include <span>
 
@@ -11,7 +10,6 @@ namespace sluice::gateway {
 namespace {
 
 constexpr std::string_view kMaxForwards = "max-forwards";
-constexpr std::string_view kComma = ", ";
 
 // What this gateway says itself, in place of all that came under the name.
 bool is_written_here(ProxyWord word, ForwardedHeaders which) noexcept {
@@ -21,6 +19,11 @@ bool is_written_here(ProxyWord word, ForwardedHeaders which) noexcept {
     case ProxyWord::forwarded: return writes_forwarded(which);
     default: return false;
   }
+}
+
+// The next one of a list that may have some already.
+void begin_element(TextWriter& list) noexcept {
+  if (list.size() > 0) list.put(", ");
 }
 
 void leave_out(net::RequestHead& head, std::string_view lower_name) noexcept {
@@ -100,16 +103,17 @@ std::string_view Connection::scheme() const noexcept {
 
 // Whoever came through a Unix socket has no address to be told.
 std::string_view Connection::forwarded_for(bool continued) {
-  const std::string_view peer = peer_.is_local ? std::string_view{} : peer_text_;
-  if (!continued) return peer;
+  if (!continued) return peer_.is_local ? std::string_view{} : peer_text_;
   TextWriter list = joined(kForwardedFor);
-  list.put(peer);
-  const std::string_view text = list.text();
-  return peer.empty() ? text.substr(0, text.size() - std::min(text.size(), kComma.size())) : text;
+  if (peer_.is_local) return list.text();
+  begin_element(list);
+  list.put(peer_text_);
+  return list.text();
 }
 
 std::string_view Connection::forwarded(bool continued) {
   TextWriter list = joined(continued ? kForwarded : std::string_view{});
+  begin_element(list);
   write_hop(list, {.address = peer_.is_local ? std::string_view{} : peer_text_,
                    .host = head().host,
                    .proto = scheme()});
@@ -124,8 +128,8 @@ TextWriter Connection::joined(std::string_view name) {
   TextWriter list{{exchange.answer_buffer.get(), BufferPool::kBytes}};
   for (const HeaderView& header : head().headers) {
     if (!equals_ignoring_case(header.name, name) || header.value.empty()) continue;
+    begin_element(list);
     list.put(header.value);
-    list.put(kComma);
   }
   return list;
 }
