@@ -1,13 +1,27 @@
 # One target per folder, so that linking follows the table of who may include whom.
 
-if(SLUICE_TESTS)
-  include(GoogleTest)
-endif()
+# Where CMAKE_UNITY_BUILD is on, the files of one folder are compiled together, at most twelve at
+# once: most of the time of a small file goes into the headers that all of them include. Names in
+# their unnamed namespaces have to differ.
+function(sluice_group_sources)
+  foreach(source ${ARGN})
+    get_filename_component(folder "${source}" DIRECTORY)
+    string(MAKE_C_IDENTIFIER "in_${folder}" folder)
+    math(EXPR files_of_${folder} "${files_of_${folder}} + 1")
+    math(EXPR batch "(${files_of_${folder}} - 1) / 12")
+    get_source_file_property(group "${source}" UNITY_GROUP)
+    if(NOT group)
+      set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${batch}")
+    endif()
+  endforeach()
+endfunction()
 
 # sluice_library(core SOURCES gcra.cc ... DEPENDS sluice_base ...): the library of one folder.
 function(sluice_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(sluice_${name} STATIC ${ARG_SOURCES})
+  sluice_group_sources(${ARG_SOURCES})
+  set_target_properties(sluice_${name} PROPERTIES UNITY_BUILD_MODE GROUP)
   target_include_directories(sluice_${name} PUBLIC "${PROJECT_SOURCE_DIR}/include"
                                                    "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(sluice_${name} PUBLIC ${ARG_DEPENDS} PRIVATE sluice_options)
@@ -17,18 +31,79 @@ function(sluice_library name)
 endfunction()
 
 # sluice_test(core SOURCES calendar_test.cc ... DEPENDS sluice_core): one test program per folder,
-# each of its tests known to ctest. It is called NAME_test.
+# called NAME_test. ctest knows it as NAME, or as NAME.1 to NAME.N where SHARDS N splits its tests
+# among N processes.
+#
+#   PLAIN     sanitizers make it skip or shrink tests: it also runs as users would, in the plain build
+#   THREADS   its subject is shared by threads: it also runs under ThreadSanitizer
 function(sluice_test name)
   if(NOT SLUICE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN;THREADS" "SHARDS" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name}_test ${ARG_SOURCES})
-  target_include_directories(${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_link_libraries(${name}_test PRIVATE ${ARG_DEPENDS} sluice_options GTest::gtest_main
-                                             GTest::gmock rapidcheck)
-  gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  target_link_libraries(${name}_test PRIVATE ${ARG_DEPENDS})
+  sluice_test_program(${name}_test)
+
+  set(labels)
+  if(ARG_PLAIN)
+    list(APPEND labels plain)
+    add_dependencies(plain_tests ${name}_test)
+  endif()
+  if(ARG_THREADS)
+    list(APPEND labels threads)
+    add_dependencies(threads_tests ${name}_test)
+  endif()
+  if(NOT ARG_SHARDS)
+    set(ARG_SHARDS 1)
+  endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    set(test ${name})
+    if(ARG_SHARDS GREATER 1)
+      set(test ${name}.${shard})
+    endif()
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${test} COMMAND ${name}_test --gtest_brief=1)
+    set_tests_properties(
+      ${test} PROPERTIES ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}"
+                         LABELS "unit;${labels}" TIMEOUT 900)
+  endforeach()
 endfunction()
+
+# Settings that all test programs share.
+function(sluice_test_program program)
+  # A test is compiled more often than it runs: to optimise it takes longer than to run it slowly.
+  separate_arguments(flags UNIX_COMMAND "${SLUICE_TEST_FLAGS}")
+  target_compile_options(${program} PRIVATE ${flags} -pthread)
+  target_include_directories(${program} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(${program} PRIVATE sluice_options GTest::gtest_main GTest::gmock rapidcheck
+                                           Threads::Threads)
+  set_target_properties(${program} PROPERTIES UNITY_BUILD OFF)
+  # GCC takes a precompiled header only where all definitions of a command line are the same.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_precompile_headers(${program} REUSE_FROM sluice_test_headers)
+  endif()
+endfunction()
+
+if(SLUICE_TESTS)
+  # What `./dev test` builds where it does not build everything.
+  add_custom_target(plain_tests)
+  add_custom_target(threads_tests)
+
+  add_library(sluice_test_headers OBJECT "${PROJECT_SOURCE_DIR}/tests/support/test_headers.cc")
+  separate_arguments(flags UNIX_COMMAND "${SLUICE_TEST_FLAGS}")
+  target_compile_options(sluice_test_headers PRIVATE ${flags} -pthread)
+  target_include_directories(sluice_test_headers PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(sluice_test_headers PRIVATE sluice_options GTest::gtest GTest::gmock
+                                                    rapidcheck fmt::fmt tl::expected
+                                                    Threads::Threads)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_precompile_headers(sluice_test_headers PRIVATE
+                              "${PROJECT_SOURCE_DIR}/tests/support/test_headers.h")
+    # A time in it would make every file that uses it new for ccache.
+    target_compile_options(sluice_test_headers PRIVATE -Xclang -fno-pch-timestamp)
+  endif()
+endif()
 
 # sluice_benchmark(core SOURCES core_bench.cc DEPENDS sluice_core): called NAME_bench, built only
 # when asked for by name.
@@ -53,8 +128,8 @@ function(sluice_fuzzer name)
     target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
   endif()
   if(SLUICE_TESTS)
-    add_executable(${name}_replay ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc")
-    target_link_libraries(${name}_replay PRIVATE ${ARG_DEPENDS} sluice_options)
+    add_executable(${name}_replay ${ARG_SOURCES})
+    target_link_libraries(${name}_replay PRIVATE ${ARG_DEPENDS} sluice_options sluice_replay_main)
     add_test(NAME fuzz_corpus.${name} COMMAND ${name}_replay
                                               "${PROJECT_SOURCE_DIR}/tests/corpus/${name}")
     set_tests_properties(fuzz_corpus.${name} PROPERTIES TIMEOUT 300)

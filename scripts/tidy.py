@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy on the files of a build that have changed since it had nothing to say of them.
+"""Runs clang-tidy on the files that have changed since it had nothing to say of them.
 
 A file is looked at again when it, anything of this project that it includes, or the configuration
-has changed. What is known is kept in BUILD/tidy. Exit code 1 when something was found.
+has changed. What is known is kept in BUILD/tidy. Tests get the few checks that find mistakes in
+tests. With --changed BASE only files that differ from that commit are looked at, and for a header
+the file that is named like it, or else one that includes it. Exit code 1 when something was found.
 """
 
 import argparse
@@ -16,76 +18,107 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("src", "include", "tests", "bench", "examples")
 HEADERS = f"^{re.escape(str(ROOT))}/(include|src|tests)/"
 # Of GCC alone: Clang takes it for a mistake.
 UNKNOWN_TO_CLANG = re.compile(r"\s\"?-m(tune-ctrl|memset-strategy)=\S+")
-OUTPUT = re.compile(r"\s-o (\S+)")
+INCLUDED = re.compile(rb'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+INCLUDE_FOLDERS = (ROOT / "include", ROOT / "src", ROOT / "tests", ROOT)
+# The style of tests is for people to judge, and every check costs every one of their files time.
+CHECKS_OF_TESTS = (
+    "-*,clang-diagnostic-*,bugprone-use-after-move,bugprone-dangling-handle,"
+    "bugprone-infinite-loop,bugprone-assert-side-effect,bugprone-sizeof-*,"
+    "misc-unused-using-decls,readability-duplicate-include"
+)
+
+
+def is_test(path: str) -> bool:
+    return path.endswith("_test.cc") or path.startswith(str(ROOT / "tests") + os.sep)
 
 
 def commands(build: Path) -> list:
-    """One for each file that was compiled, in a form that Clang understands."""
+    """One for each file of the project that is compiled, in a form that Clang understands."""
     found = {}
+    ours = tuple(str(ROOT / folder) + os.sep for folder in FOLDERS)
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
+        path = os.path.realpath(entry["file"])
         entry["command"] = UNKNOWN_TO_CLANG.sub("", entry["command"])
-        found.setdefault(os.path.realpath(entry["file"]), entry)
+        if path.startswith(ours):
+            found.setdefault(path, {**entry, "file": path})
     return list(found.values())
 
 
-def dependencies(build: Path) -> dict:
-    """object -> the files of this project that went into it."""
-    said = subprocess.run(
-        ["ninja", "-C", str(build), "-t", "deps"], capture_output=True, text=True, check=True
-    ).stdout
-    found: dict = {}
-    files: list = []
-    for line in said.splitlines():
-        if line.startswith("    "):
-            path = os.path.realpath(build / line.strip())
-            if path.startswith(str(ROOT) + os.sep):
-                files.append(path)
-        elif ": #deps" in line:
-            files = found.setdefault(line.split(": #deps", 1)[0], [])
-    return found
+class Files:
+    """What files of the project include, and what all of it hashes to."""
+
+    def __init__(self) -> None:
+        self.included: dict = {}
+
+    def direct(self, path: str) -> list:
+        """Those of the project that a file names, wherever they are found first."""
+        if path not in self.included:
+            content = Path(path).read_bytes()
+            folders = (Path(path).parent, *INCLUDE_FOLDERS)
+            names = [name.decode() for name in INCLUDED.findall(content)]
+            found = [
+                next((str(folder / name) for folder in folders if (folder / name).is_file()), None)
+                for name in names
+            ]
+            self.included[path] = [os.path.realpath(one) for one in found if one]
+        return self.included[path]
+
+    def reached(self, path: str) -> set:
+        """The file and everything that it includes, directly or not."""
+        seen: set = set()
+        waiting = [path]
+        while waiting:
+            file = waiting.pop()
+            if file not in seen:
+                seen.add(file)
+                waiting.extend(self.direct(file))
+        return seen
+
+    def stamp(self, entry: dict, folder: Path, configuration: bytes) -> Path:
+        digest = hashlib.sha256(configuration + entry["command"].encode())
+        for path in sorted(self.reached(entry["file"])):
+            digest.update(Path(path).read_bytes())
+        return folder / digest.hexdigest()
 
 
-class Stamps:
-    """Which files were clean, by all that they depend on."""
+def changed_since(base: str) -> set:
+    def listed(*command) -> list:
+        done = subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
 
-    def __init__(self, build: Path):
-        self.folder = build / "tidy"
-        self.folder.mkdir(exist_ok=True)
-        self.depends = dependencies(build)
-        self.hashes: dict = {}
-        self.configuration = self.hash_of(str(ROOT / ".clang-tidy"))
+    names = listed("diff", "--name-only", base) + listed("ls-files", "--others", "--exclude-standard")
+    return {str(ROOT / name) for name in names if (ROOT / name).is_file()}
 
-    def hash_of(self, path: str) -> bytes:
-        if path not in self.hashes:
-            self.hashes[path] = hashlib.sha256(Path(path).read_bytes()).digest()
-        return self.hashes[path]
 
-    def of(self, entry: dict) -> Path | None:
-        """Nothing where nobody knows what it depends on: it was not compiled yet."""
-        files = self.depends.get(OUTPUT.search(entry["command"]).group(1))
-        if not files:
-            return None
-        digest = hashlib.sha256(self.configuration + entry["command"].encode())
-        for path in sorted(files):
-            digest.update(self.hash_of(path))
-        return self.folder / digest.hexdigest()
+def touched(entries: list, files: Files, base: str) -> list:
+    """Entries of changed files, and one for each changed header."""
+    changed = changed_since(base)
+    chosen = {entry["file"]: entry for entry in entries if entry["file"] in changed}
+    for header in sorted(path for path in changed if path.endswith(".h")):
+        through = [entry for entry in entries if header in files.reached(entry["file"])]
+        through.sort(key=lambda one: (Path(one["file"]).stem != Path(header).stem, one["file"]))
+        if through:
+            chosen.setdefault(through[0]["file"], through[0])
+    return list(chosen.values())
 
 
 def look_at(entry: dict, database: Path) -> str:
     """What there is to say; empty: nothing."""
+    checks = [f"--checks={CHECKS_OF_TESTS}"] if is_test(entry["file"]) else []
     done = subprocess.run(
         ["clang-tidy-19", "--quiet", "-p", str(database), f"--header-filter={HEADERS}"]
-        + [entry["file"]],
+        + [*checks, entry["file"]],
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode == 0:
         return ""
-    # Findings are on standard output. Who died without one says why on the other, or not at all.
+    # Findings are on standard output. Without one, the reason is on the other, or nowhere.
     return done.stdout or f"{entry['file']}: clang-tidy failed\n{done.stderr}"
 
 
@@ -93,29 +126,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("build", type=Path, help="a folder that was built")
+    parser.add_argument("build", type=Path, help="a folder that was configured")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--changed", metavar="BASE", help="only what differs from this commit")
     parser.add_argument("files", nargs="*", help="only these")
     arguments = parser.parse_intermixed_args()
+    files = Files()
+    entries = commands(arguments.build)
+    if arguments.changed:
+        entries = touched(entries, files, arguments.changed)
     wanted = {os.path.realpath(file) for file in arguments.files}
-    entries = [
-        entry
-        for entry in commands(arguments.build)
-        if not wanted or os.path.realpath(entry["file"]) in wanted
-    ]
-    stamps = Stamps(arguments.build)
-    (stamps.folder / "compile_commands.json").write_text(json.dumps(entries), encoding="utf-8")
-    stamped = [(entry, stamps.of(entry)) for entry in entries]
-    stale = [(entry, stamp) for entry, stamp in stamped if not (stamp and stamp.exists())]
+    entries = [entry for entry in entries if not wanted or entry["file"] in wanted]
+
+    folder = arguments.build / "tidy"
+    folder.mkdir(exist_ok=True)
+    (folder / "compile_commands.json").write_text(json.dumps(entries), encoding="utf-8")
+    configuration = (ROOT / ".clang-tidy").read_bytes() + CHECKS_OF_TESTS.encode()
+    stamped = [(entry, files.stamp(entry, folder, configuration)) for entry in entries]
+    stale = [(entry, stamp) for entry, stamp in stamped if not stamp.exists()]
     print(f"{len(entries) - len(stale)} of {len(entries)} files are clean already", file=sys.stderr)
     found = set()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        running = {pool.submit(look_at, entry, stamps.folder): stamp for entry, stamp in stale}
+        running = {pool.submit(look_at, entry, folder): stamp for entry, stamp in stale}
         for done in concurrent.futures.as_completed(running):
             said = done.result()
-            if not said and running[done]:
+            if not said:
                 running[done].touch()
-            if said not in found:
+            elif said not in found:
                 print(said, end="", flush=True)
             found.add(said)
     sys.exit(1 if found - {""} else 0)

@@ -27,7 +27,7 @@ constexpr std::array kUnits{
     Unit{"ns", 1},
 };
 
-constexpr std::string_view kRemedy =
+constexpr std::string_view kDurationRemedy =
     "use a whole number and one of ns, us, ms, s, m, h, d, w, as in 90s or 1h30m";
 
 const Unit* find_unit(std::string_view name) noexcept {
@@ -46,21 +46,22 @@ std::size_t count_while(std::string_view text, bool (*wanted)(char)) noexcept {
 }  // namespace
 
 Parsed<Nanos> parse_duration(std::string_view text) {
-  if (text.empty()) return mistake("an empty length of time", std::string{kRemedy});
+  if (text.empty()) return mistake("an empty length of time", std::string{kDurationRemedy});
   std::int64_t total = 0;
   std::int64_t previous_unit = std::numeric_limits<std::int64_t>::max();
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::string_view digits = rest.substr(0, count_while(rest, is_digit));
     if (digits.empty()) {
-      return mistake(fmt::format("'{}' is not a length of time", text), std::string{kRemedy});
+      return mistake(fmt::format("'{}' is not a length of time", text),
+                     std::string{kDurationRemedy});
     }
     rest.remove_prefix(digits.size());
     const std::string_view name =
         rest.substr(0, count_while(rest, [](char c) { return !is_digit(c); }));
     rest.remove_prefix(name.size());
     if (name.empty()) {
-      return mistake(fmt::format("'{}' lacks a unit", text), std::string{kRemedy});
+      return mistake(fmt::format("'{}' lacks a unit", text), std::string{kDurationRemedy});
     }
     const Unit* unit = find_unit(name);
     if (name.starts_with('.')) {
@@ -68,7 +69,8 @@ Parsed<Nanos> parse_duration(std::string_view text) {
                      "use a smaller unit, as in 1500ms for 1.5s");
     }
     if (unit == nullptr) {
-      return mistake(fmt::format("unknown unit '{}' in '{}'", name, text), std::string{kRemedy});
+      return mistake(fmt::format("unknown unit '{}' in '{}'", name, text),
+                     std::string{kDurationRemedy});
     }
     if (unit->nanos >= previous_unit) {
       return mistake(fmt::format("the units of '{}' are not in descending order", text),

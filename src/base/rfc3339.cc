@@ -12,7 +12,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::string_view kRemedy = "write an RFC 3339 time, as in 2022-01-20T00:13:05Z";
+constexpr std::string_view kTimeRemedy = "write an RFC 3339 time, as in 2022-01-20T00:13:05Z";
 
 // Reads from the front of a text and remembers whether everything was as expected.
 class Reader {
@@ -106,7 +106,7 @@ void write_clock(TextWriter& writer, const CivilTime& civil) noexcept {
 
 Parsed<WallTime> parse_rfc3339(std::string_view text) {
   const auto wrong = [&](std::string_view why) {
-    return mistake(fmt::format("{} {}", quoted(text), why), std::string{kRemedy});
+    return mistake(fmt::format("{} {}", quoted(text), why), std::string{kTimeRemedy});
   };
 
   Reader reader{text};

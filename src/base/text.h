@@ -28,10 +28,23 @@ namespace sluice {
 // How many of its first bytes are whole UTF-8 characters: all of them, if the text is UTF-8.
 [[nodiscard]] std::size_t valid_utf8_prefix(std::string_view text) noexcept;
 
+// Whether a byte of UTF-8 is not the first of its character.
+[[nodiscard]] constexpr bool continues_character(char c) noexcept {
+  return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
+}
+
 // With quotes and escapes, ready to be put into JSON. Bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string json_string(std::string_view text);
 
 // Quoted for an error message: control characters and over-long tails made visible.
 [[nodiscard]] std::string quoted(std::string_view text);
+// Where <iomanip> is included, std::quoted would be the better match for a std::string.
+[[nodiscard]] inline std::string quoted(const char* text) { return quoted(std::string_view{text}); }
+[[nodiscard]] inline std::string quoted(const std::string& text) {
+  return quoted(std::string_view{text});
+}
+[[nodiscard]] inline std::string quoted(std::string& text) {
+  return quoted(std::string_view{text});
+}
 
 }  // namespace sluice

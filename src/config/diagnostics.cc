@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::size_t kLineShown = 110;  // characters of a long line, so that a caret stays in view
 
-bool continues_character(char c) noexcept {
-  return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
-}
-
 // The part of a line around a column, counted in characters, and where the column is in it.
 struct Excerpt {
   std::string text;

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-bool continues_character(char c) noexcept {
-  return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
-}
-
 // What the library would stumble over or take for something else.
 bool check_bytes(const Source& source, Diagnostics& diagnostics) {
   const std::string_view text = source.text;

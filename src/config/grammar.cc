@@ -47,6 +47,8 @@ Shape list_of(const Shape& items) {
   return only({.type = Form::Type::list, .items = std::make_shared<const Shape>(items)});
 }
 
+Shape one_or_list(const Shape& item) { return item | list_of(item); }
+
 Shape any_list_of(const Shape& items) {
   Shape shape = list_of(items);
   shape.forms.front().may_be_empty = true;

@@ -59,6 +59,7 @@ struct Shape {
 [[nodiscard]] Shape flag();
 [[nodiscard]] Shape number(std::uint64_t min, std::uint64_t max);
 [[nodiscard]] Shape list_of(const Shape& items);      // of at least one
+[[nodiscard]] Shape one_or_list(const Shape& item);   // the item itself, or a list of them
 [[nodiscard]] Shape any_list_of(const Shape& items);  // may be empty
 [[nodiscard]] Shape map_of(const Section& (*section)());
 [[nodiscard]] Shape operator|(Shape first, const Shape& second);

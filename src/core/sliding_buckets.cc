@@ -7,7 +7,7 @@ namespace sluice::core {
 namespace {
 
 // The slices as seen at an instant, without having touched them.
-struct Seen {
+struct BucketsLook {
   std::int64_t now;    // the clock
   std::int64_t slice;  // where a request counts
   std::int64_t shift;  // how many slices the state has to move because the clock was set back
@@ -24,14 +24,14 @@ std::int64_t oldest(BucketsView state, std::int64_t newest) noexcept {
   return newest - static_cast<std::int64_t>(state.counters.size()) + 1;
 }
 
-Seen look(const BucketsLimit& limit, BucketsView state, WallTime now,
-          bool may_write = true) noexcept {
+BucketsLook look(const BucketsLimit& limit, BucketsView state, WallTime now,
+                 bool may_write = true) noexcept {
   const BucketsHeader& header = *state.header;
   const std::int64_t now_ns = now.time_since_epoch().count();
-  Seen seen{.now = now_ns,
-            .slice = floor_div(now_ns, limit.width.count()),
-            .shift = 0,
-            .sum = header.sum};
+  BucketsLook seen{.now = now_ns,
+                   .slice = floor_div(now_ns, limit.width.count()),
+                   .shift = 0,
+                   .sum = header.sum};
   if (seen.slice < header.newest) {
     const Nanos ahead = limit.width * header.newest - now.time_since_epoch();
     const bool set_back = clock_was_set_back(ahead, limit.period);
@@ -46,11 +46,12 @@ Seen look(const BucketsLimit& limit, BucketsView state, WallTime now,
 }
 
 // Until a slice is out of sight.
-Nanos leaves_after(const BucketsLimit& limit, const Seen& seen, std::int64_t slice) noexcept {
+Nanos leaves_after(const BucketsLimit& limit, const BucketsLook& seen,
+                   std::int64_t slice) noexcept {
   return limit.width * (slice - seen.shift + limit.slices + 1) - Nanos{seen.now};
 }
 
-Nanos retry_after(const BucketsLimit& limit, BucketsView state, const Seen& seen,
+Nanos retry_after(const BucketsLimit& limit, BucketsView state, const BucketsLook& seen,
                   Cost cost) noexcept {
   const std::uint64_t must_go = std::uint64_t{seen.sum} + cost - limit.amount;
   std::uint64_t gone = 0;
@@ -69,11 +70,11 @@ std::int64_t newest_counted(BucketsView state) noexcept {
   return slice;
 }
 
-Nanos reset_after(const BucketsLimit& limit, BucketsView state, const Seen& seen) noexcept {
+Nanos reset_after(const BucketsLimit& limit, BucketsView state, const BucketsLook& seen) noexcept {
   return seen.sum == 0 ? Nanos{0} : leaves_after(limit, seen, newest_counted(state));
 }
 
-Outcome answer(const BucketsLimit& limit, BucketsView state, const Seen& seen,
+Outcome answer(const BucketsLimit& limit, BucketsView state, const BucketsLook& seen,
                Verdict verdict) noexcept {
   return {.decision = {.verdict = verdict,
                        .limit = limit.amount,
@@ -84,7 +85,7 @@ Outcome answer(const BucketsLimit& limit, BucketsView state, const Seen& seen,
 }
 
 // Writes down what `look` saw: counters out of sight go, slices from the future move to now.
-Seen settle(BucketsView state, Seen seen) noexcept {
+BucketsLook settle(BucketsView state, BucketsLook seen) noexcept {
   BucketsHeader& header = *state.header;
   if (seen.shift > 0) {
     const auto size = static_cast<std::int64_t>(state.counters.size());
@@ -102,7 +103,7 @@ Seen settle(BucketsView state, Seen seen) noexcept {
   return seen;
 }
 
-void add(BucketsView state, Seen& seen, Cost cost) noexcept {
+void add(BucketsView state, BucketsLook& seen, Cost cost) noexcept {
   counter(state, seen.slice) += cost;
   state.header->sum += cost;
   seen.sum += cost;
@@ -119,7 +120,8 @@ void drop_oldest(BucketsView state, Cost cost) noexcept {
 
 // As much of the cost as fits after pushing out the oldest counts. Answers how much more is counted
 // than before, which is what a refund may take out: those pushed out stay counted.
-Cost add_saturating(const BucketsLimit& limit, BucketsView state, Seen& seen, Cost cost) noexcept {
+Cost add_saturating(const BucketsLimit& limit, BucketsView state, BucketsLook& seen,
+                    Cost cost) noexcept {
   const Cost charged = std::min(cost, limit.amount);
   const Cost room = room_left(limit.amount, seen.sum);
   if (charged > room) {
@@ -134,7 +136,7 @@ Cost add_saturating(const BucketsLimit& limit, BucketsView state, Seen& seen, Co
 
 Outcome sliding_buckets_step(const BucketsLimit& limit, BucketsView state, WallTime now,
                              Cost cost) noexcept {
-  Seen seen = look(limit, state, now, writes(cost, limit.amount));
+  BucketsLook seen = look(limit, state, now, writes(cost, limit.amount));
   if (cost == 0) return answer(limit, state, seen, Verdict::allowed);
   if (cost > limit.amount) return answer(limit, state, seen, Verdict::never);
 
@@ -155,7 +157,7 @@ Outcome sliding_buckets_step(const BucketsLimit& limit, BucketsView state, WallT
 
 Outcome sliding_buckets_charge(const BucketsLimit& limit, BucketsView state, WallTime now,
                                Cost cost) noexcept {
-  Seen seen = settle(state, look(limit, state, now));
+  BucketsLook seen = settle(state, look(limit, state, now));
   const Cost charged = add_saturating(limit, state, seen, cost);
   Outcome outcome = answer(limit, state, seen, Verdict::allowed);
   outcome.receipt = {.mark = charged > 0 ? seen.slice : 0, .cost = charged};
@@ -173,7 +175,8 @@ void sliding_buckets_refund(BucketsView state, Receipt receipt, Cost amount) noe
 
 void sliding_buckets_convert(const BucketsLimit& from, const BucketsLimit& to, BucketsView state,
                              WallTime now, OnChange change) noexcept {
-  const Seen seen = settle(state, look(from, state, now));  // what has expired is not used any more
+  const BucketsLook seen =
+      settle(state, look(from, state, now));  // what has expired is not used any more
   const Cost kept = converted_count(from.amount, to.amount, seen.sum, change);
   if (kept < seen.sum) {
     drop_oldest(state, seen.sum - kept);

@@ -6,7 +6,7 @@ namespace sluice::core {
 namespace {
 
 // The log as seen at an instant, without having touched it.
-struct Seen {
+struct LogLook {
   std::int64_t now;       // the clock, or the newest entry when the clock is behind that
   std::int64_t behind;    // how far the clock is behind `now` and has to catch up
   std::int64_t shift;     // how far the log has to move because the clock was set back
@@ -19,12 +19,12 @@ LogEntry& entry(LogView log, std::uint32_t i) noexcept {
   return log.ring[place < log.ring.size() ? place : place - log.ring.size()];
 }
 
-Seen look(const LogLimit& limit, LogView log, MonoTime now, bool may_write = true) noexcept {
-  Seen seen{.now = now.time_since_epoch().count(),
-            .behind = 0,
-            .shift = 0,
-            .expired = 0,
-            .sum = log.header->sum};
+LogLook look(const LogLimit& limit, LogView log, MonoTime now, bool may_write = true) noexcept {
+  LogLook seen{.now = now.time_since_epoch().count(),
+               .behind = 0,
+               .shift = 0,
+               .expired = 0,
+               .sum = log.header->sum};
   const std::uint32_t size = log.header->size;
   if (size > 0 && entry(log, size - 1).at > seen.now) {
     const std::int64_t ahead = entry(log, size - 1).at - seen.now;
@@ -41,11 +41,11 @@ Seen look(const LogLimit& limit, LogView log, MonoTime now, bool may_write = tru
 }
 
 // Until an entry leaves the window.
-Nanos leaves_after(const LogLimit& limit, const Seen& seen, const LogEntry& entry) noexcept {
+Nanos leaves_after(const LogLimit& limit, const LogLook& seen, const LogEntry& entry) noexcept {
   return Nanos{entry.at - seen.now + seen.behind} + limit.period;
 }
 
-Nanos retry_after(const LogLimit& limit, LogView log, const Seen& seen, Cost cost) noexcept {
+Nanos retry_after(const LogLimit& limit, LogView log, const LogLook& seen, Cost cost) noexcept {
   const std::uint64_t must_go = std::uint64_t{seen.sum} + cost - limit.amount;
   std::uint64_t gone = 0;
   std::uint32_t i = seen.expired;
@@ -56,7 +56,7 @@ Nanos retry_after(const LogLimit& limit, LogView log, const Seen& seen, Cost cos
   return leaves_after(limit, seen, entry(log, i));
 }
 
-Outcome answer(const LogLimit& limit, LogView log, const Seen& seen, Verdict verdict) noexcept {
+Outcome answer(const LogLimit& limit, LogView log, const LogLook& seen, Verdict verdict) noexcept {
   const std::uint32_t size = log.header->size;
   return {.decision = {.verdict = verdict,
                        .limit = limit.amount,
@@ -83,7 +83,7 @@ void drop_front(LogView log, Cost cost) noexcept {
 }
 
 // Writes down what `look` saw: expired entries go, a log from the future moves to now.
-Seen settle(LogView log, Seen seen) noexcept {
+LogLook settle(LogView log, LogLook seen) noexcept {
   drop_front(log, log.header->sum - seen.sum);
   if (seen.shift > 0) {
     for (std::uint32_t i = 0; i < log.header->size; ++i) entry(log, i).at -= seen.shift;
@@ -94,7 +94,7 @@ Seen settle(LogView log, Seen seen) noexcept {
   return seen;
 }
 
-void append(LogView log, Seen& seen, Cost cost) noexcept {
+void append(LogView log, LogLook& seen, Cost cost) noexcept {
   LogHeader& header = *log.header;
   if (header.size > 0 && entry(log, header.size - 1).at == seen.now) {
     entry(log, header.size - 1).cost += cost;
@@ -108,7 +108,7 @@ void append(LogView log, Seen& seen, Cost cost) noexcept {
 
 // As much of the cost as fits after pushing out the oldest entries. Answers how much more the log
 // holds than before, which is what a refund may take out: those pushed out stay counted.
-Cost append_saturating(const LogLimit& limit, LogView log, Seen& seen, Cost cost) noexcept {
+Cost append_saturating(const LogLimit& limit, LogView log, LogLook& seen, Cost cost) noexcept {
   const Cost charged = std::min(cost, limit.amount);
   const Cost room = limit.amount - seen.sum;
   if (charged > room) {
@@ -122,7 +122,7 @@ Cost append_saturating(const LogLimit& limit, LogView log, Seen& seen, Cost cost
 }  // namespace
 
 Outcome sliding_log_step(const LogLimit& limit, LogView log, MonoTime now, Cost cost) noexcept {
-  Seen seen = look(limit, log, now, writes(cost, limit.amount));
+  LogLook seen = look(limit, log, now, writes(cost, limit.amount));
   if (cost == 0) return answer(limit, log, seen, Verdict::allowed);
   if (cost > limit.amount) return answer(limit, log, seen, Verdict::never);
 
@@ -142,7 +142,7 @@ Outcome sliding_log_step(const LogLimit& limit, LogView log, MonoTime now, Cost 
 }
 
 Outcome sliding_log_charge(const LogLimit& limit, LogView log, MonoTime now, Cost cost) noexcept {
-  Seen seen = settle(log, look(limit, log, now));
+  LogLook seen = settle(log, look(limit, log, now));
   const Cost charged = append_saturating(limit, log, seen, cost);
   Outcome outcome = answer(limit, log, seen, Verdict::allowed);
   outcome.receipt = {.mark = charged > 0 ? seen.now : 0, .cost = charged};
@@ -166,7 +166,7 @@ void sliding_log_refund(LogView log, Receipt receipt, Cost amount) noexcept {
 
 void sliding_log_convert(const LogLimit& from, const LogLimit& to, LogView log, MonoTime now,
                          OnChange change) noexcept {
-  const Seen seen = settle(log, look(from, log, now));  // what has expired is not used any more
+  const LogLook seen = settle(log, look(from, log, now));  // what has expired is not used any more
   const Cost converted = converted_count(from.amount, to.amount, seen.sum, change);
   const Cost kept = std::min(converted, to.amount);  // the ring holds no more
   if (kept < seen.sum) {

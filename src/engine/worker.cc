@@ -1,6 +1,7 @@
 #include "engine/worker.h"
 
 #include "base/byte_words.h"
+#include "engine/http_statuses.h"
 
 #include <algorithm>
 #include <array>
@@ -11,12 +12,6 @@ namespace {
 
 using rules::Phase;
 using store::Completion;
-
-constexpr std::uint16_t kOk = 200;
-constexpr std::uint16_t kBadRequest = 400;
-constexpr std::uint16_t kUnauthorized = 401;
-constexpr std::uint16_t kForbidden = 403;
-constexpr std::uint16_t kUnavailable = 503;
 
 // What is known of somebody before anything was proven.
 identity::Identity unproven(const identity::Identity& client) noexcept {

@@ -1,5 +1,6 @@
 // What the store says about a request, and what follows from it.
 #include "engine/block_label.h"
+#include "engine/http_statuses.h"
 #include "engine/worker.h"
 #include "store/binding.h"
 
@@ -11,9 +12,6 @@ namespace {
 
 using rules::Over;
 using rules::Rule;
-
-constexpr std::uint16_t kOk = 200;
-constexpr std::uint16_t kUnavailable = 503;
 
 Action refusal_by(const Rule& rule) noexcept {
   return rule.over.kind == Over::Kind::drop ? Action::drop : Action::reject;

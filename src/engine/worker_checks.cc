@@ -1,4 +1,5 @@
 // From the rules that concern a request to what the store is asked.
+#include "engine/http_statuses.h"
 #include "engine/key.h"
 #include "engine/stated_number.h"
 #include "engine/worker.h"
@@ -11,9 +12,6 @@ namespace {
 
 using rules::Over;
 using rules::Rule;
-
-constexpr std::uint16_t kForbidden = 403;
-constexpr std::uint16_t kUnavailable = 503;
 
 bool is_shadow(const Rule& rule) noexcept { return rule.over.kind == Over::Kind::shadow; }
 

@@ -20,7 +20,7 @@ constexpr std::string_view kAbnormalUsage =
 constexpr std::string_view kNothingSpecial = "about:blank";
 
 constexpr std::size_t kRequestIdBytes = 128;
-constexpr std::size_t kNameBytes = 160;
+constexpr std::size_t kRuleNameBytes = 160;
 
 void put_member(TextWriter& writer, std::string_view name, std::string_view value) noexcept {
   writer.put(",\"");
@@ -43,7 +43,7 @@ void put_violated(TextWriter& writer, const Op& op, std::size_t room) noexcept {
   LimitViews{op}.for_each([&](const LimitView& view) {
     if (view.verdict == Verdict::allowed) return;
     const std::size_t before = writer.size();
-    std::array<char, kNameBytes> name_room;
+    std::array<char, kRuleNameBytes> name_room;
     TextWriter name{name_room};
     write_name(name, view);
     writer.put(is_first ? ",\"violated-policies\":[" : ",");

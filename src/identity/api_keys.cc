@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kPlainPrefix = "sha256:";
 constexpr std::string_view kKeyedPrefix = "hmac-sha256:";
-constexpr std::size_t kSecretBytesMin = 16;
+constexpr std::size_t kPepperBytesMin = 16;
 
 std::optional<Sha256Bytes> parse_hex(std::string_view text) {
   Sha256Bytes bytes{};
@@ -149,7 +149,7 @@ Parsed<ApiKeys> ApiKeys::create(std::vector<ApiKeyRecord> records, std::string_v
       return mistake("the hash of API key " + quoted(record.name) + " " + hash.error().message,
                      hash.error().remedy);
     }
-    if (hash->keyed && secret.size() < kSecretBytesMin) {
+    if (hash->keyed && secret.size() < kPepperBytesMin) {
       return mistake("API key " + quoted(record.name) + " is hashed under a secret, but there is " +
                          (secret.empty() ? "none" : "only a short one"),
                      "configure the secret that it was hashed under, of 16 bytes or more");

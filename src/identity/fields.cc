@@ -6,13 +6,11 @@
 namespace sluice::identity {
 namespace {
 
-constexpr std::size_t kNone = std::string_view::npos;
-
 // Takes all up to the separator off the front, and the separator.
 std::string_view take_until(std::string_view& rest, char separator) noexcept {
   const std::size_t end = rest.find(separator);
   const std::string_view taken = rest.substr(0, end);
-  rest.remove_prefix(end == kNone ? rest.size() : end + 1);
+  rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
   return taken;
 }
 
@@ -42,7 +40,7 @@ std::optional<Field> take_cookie(std::string_view& line) noexcept {
   while (!line.empty()) {
     const std::string_view pair = take_until(line, ';');
     const std::size_t equals = pair.find('=');
-    if (equals == kNone) continue;
+    if (equals == std::string_view::npos) continue;
     return Field{.name = trimmed(pair.substr(0, equals)),
                  .value = trimmed(pair.substr(equals + 1))};
   }
@@ -50,7 +48,7 @@ std::optional<Field> take_cookie(std::string_view& line) noexcept {
 }
 
 Decoded decode_field(std::string_view sent, std::span<char> scratch) noexcept {
-  if (sent.find_first_of("%+") == kNone) return {.text = sent};
+  if (sent.find_first_of("%+") == std::string_view::npos) return {.text = sent};
   std::size_t size = 0;
   while (!sent.empty() && size < scratch.size()) scratch[size++] = take_decoded(sent);
   return {.text = {scratch.data(), size}, .whole = sent.empty()};

@@ -9,8 +9,6 @@
 namespace sluice::identity {
 namespace {
 
-constexpr std::size_t kNone = std::string_view::npos;
-
 constexpr bool is_token_character(char c) noexcept {
   return is_letter(c) || is_digit(c) ||
          std::string_view{"!#$%&'*+-.^_`|~"}.find(c) != std::string_view::npos;
@@ -32,10 +30,10 @@ bool is_hidden_port(std::string_view text) noexcept {
 // "[2001:db8::1]" with or without a port; the brackets are known to open.
 std::optional<IpAddress> parse_bracketed(std::string_view text, bool hidden_ports) noexcept {
   const std::size_t end = text.find(']');
-  if (end == kNone) return std::nullopt;
+  if (end == std::string_view::npos) return std::nullopt;
   const std::string_view inside = text.substr(1, end - 1);
   const std::string_view behind = text.substr(end + 1);
-  if (inside.find(':') == kNone) return std::nullopt;
+  if (inside.find(':') == std::string_view::npos) return std::nullopt;
   if (!behind.empty()) {
     const std::string_view port = behind.substr(1);
     if (behind.front() != ':') return std::nullopt;
@@ -46,7 +44,7 @@ std::optional<IpAddress> parse_bracketed(std::string_view text, bool hidden_port
 
 std::optional<IpAddress> parse_v4_and_port(std::string_view text, bool hidden_ports) noexcept {
   const std::size_t colon = text.find(':');
-  if (colon != kNone) {
+  if (colon != std::string_view::npos) {
     const std::string_view port = text.substr(colon + 1);
     if (!is_port(port) && !(hidden_ports && is_hidden_port(port))) return std::nullopt;
   }
@@ -126,7 +124,7 @@ Element parse_element(std::string_view text) noexcept {
 // Takes the text behind the comma off; without a comma, all of it.
 std::string_view cut_at(std::optional<std::string_view>& rest, std::size_t comma) noexcept {
   const std::string_view all = *rest;
-  if (comma == kNone) {
+  if (comma == std::string_view::npos) {
     rest = std::nullopt;
     return all;
   }
@@ -164,12 +162,12 @@ std::optional<std::string_view> ForwardedWalk::next() noexcept {
   if (!rest_) return std::nullopt;
   std::size_t comma = rest_->rfind(',');
   for (int i = 0; i < kTriesMax; ++i) {
-    if (comma == kNone || is_forwarded_element(rest_->substr(comma + 1))) {
+    if (comma == std::string_view::npos || is_forwarded_element(rest_->substr(comma + 1))) {
       return cut_at(rest_, comma);
     }
-    comma = comma == 0 ? kNone : rest_->rfind(',', comma - 1);
+    comma = comma == 0 ? std::string_view::npos : rest_->rfind(',', comma - 1);
   }
-  return cut_at(rest_, kNone);
+  return cut_at(rest_, std::string_view::npos);
 }
 
 }  // namespace sluice::identity

@@ -10,8 +10,6 @@
 namespace sluice::identity {
 namespace {
 
-constexpr std::size_t kNone = std::string_view::npos;
-
 constexpr bool is_host_character(char c) noexcept {
   return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_';
 }
@@ -24,7 +22,7 @@ bool is_port_part(std::string_view text) noexcept {
 }
 
 bool is_v6(std::string_view text) noexcept {
-  return text.find(':') != kNone && IpAddress::parse(text).has_value();
+  return text.find(':') != std::string_view::npos && IpAddress::parse(text).has_value();
 }
 
 // Most hosts are written as they should be: lower case, no port, no empty label. Those are used
@@ -52,19 +50,19 @@ std::optional<std::string_view> normalise_host(std::string_view host,
                                                std::span<char> scratch) noexcept {
   if (host.size() <= scratch.size() && is_normal(host)) return host;
   const std::size_t user = host.rfind('@');
-  if (user != kNone) host.remove_prefix(user + 1);
+  if (user != std::string_view::npos) host.remove_prefix(user + 1);
   if (host.starts_with('[')) {
     const std::size_t end = host.find(']');
-    if (end == kNone || !is_port_part(host.substr(end + 1))) return std::nullopt;
+    if (end == std::string_view::npos || !is_port_part(host.substr(end + 1))) return std::nullopt;
     if (!is_v6(host.substr(1, end - 1))) return std::nullopt;
     host = host.substr(0, end + 1);
   } else {
     const std::size_t colon = host.find(':');
-    if (colon != kNone && !is_port_part(host.substr(colon))) return std::nullopt;
+    if (colon != std::string_view::npos && !is_port_part(host.substr(colon))) return std::nullopt;
     host = host.substr(0, colon);
     if (host.ends_with('.')) host.remove_suffix(1);
     if (!std::all_of(host.begin(), host.end(), is_host_character)) return std::nullopt;
-    if (host.starts_with('.') || host.ends_with('.') || host.find("..") != kNone) {
+    if (host.starts_with('.') || host.ends_with('.') || host.find("..") != std::string_view::npos) {
       return std::nullopt;  // an empty label
     }
   }

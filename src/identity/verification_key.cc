@@ -20,7 +20,7 @@
 namespace sluice::identity {
 namespace {
 
-constexpr std::size_t kSecretBytesMin = 32;
+constexpr std::size_t kHmacSecretBytesMin = 32;
 constexpr int kRsaBitsMin = 2048;
 constexpr int kRsaBitsMax = 8192;  // a larger one makes every forged token expensive to refuse
 constexpr std::size_t kP256Bytes = 32;
@@ -157,7 +157,7 @@ Parsed<VerificationKey> VerificationKey::from_secret(std::string_view secret, st
     return mistake("a key in PEM is given as the secret of HS256",
                    "give it as a public key, or use a random secret");
   }
-  if (secret.size() < kSecretBytesMin) {
+  if (secret.size() < kHmacSecretBytesMin) {
     return mistake("the secret of HS256 has " + std::to_string(secret.size()) + " bytes",
                    "use 32 random bytes or more");
   }

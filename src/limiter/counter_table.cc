@@ -6,7 +6,7 @@
 namespace sluice {
 namespace {
 
-const SystemClock kSystemClock;
+const SystemClock kTableClock;
 
 }  // namespace
 
@@ -14,7 +14,7 @@ CounterTable::CounterTable(std::unique_ptr<Inside> inside) noexcept : inside_(st
 CounterTable::~CounterTable() = default;
 
 Parsed<std::shared_ptr<CounterTable>> CounterTable::open(const TableOptions& options) {
-  const Clock& clock = options.clock != nullptr ? *options.clock : kSystemClock;
+  const Clock& clock = options.clock != nullptr ? *options.clock : kTableClock;
   Parsed<std::unique_ptr<store::LocalStore>> store = store::LocalStore::open(
       {.mapping = {.memory = options.memory,
                    .file = options.file,

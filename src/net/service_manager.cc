@@ -30,9 +30,10 @@ FileDescriptor connect_to(const std::string& name) noexcept {
 
 std::optional<Nanos> watchdog_interval(const std::string& micros, const std::string& pid) {
   const std::optional<std::uint64_t> number = parse_number(micros);
-  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / 1000);
+  constexpr auto kMicrosMax =
+      static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / 1000);
   const bool for_us = pid.empty() || pid == std::to_string(::getpid());
-  if (!for_us || !number || *number == 0 || *number > kMax) return std::nullopt;
+  if (!for_us || !number || *number == 0 || *number > kMicrosMax) return std::nullopt;
   return std::chrono::microseconds{static_cast<std::int64_t>(*number)};
 }
 

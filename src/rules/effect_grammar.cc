@@ -16,8 +16,6 @@ using config::word;
 constexpr std::uint64_t kWaitingMax = 1'000'000;
 constexpr std::uint64_t kRefusalsMax = 1'000'000;
 
-Shape one_or_list(const Shape& shape) { return shape | list_of(shape); }
-
 }  // namespace
 
 const Section& cost_section() {

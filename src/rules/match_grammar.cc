@@ -14,8 +14,6 @@ using config::text;
 
 constexpr std::uint64_t kAsnMax = 4'294'967'295;
 
-Shape one_or_list(const Shape& shape) { return shape | list_of(shape); }
-
 Shape header_match_shape() {
   return text(kHeaderNameFormat) | list_of(text(kHeaderNameFormat)) | map_of(header_match_section);
 }

@@ -9,7 +9,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kCheckFooter =
     R"(Reads a configuration, or a file of rules alone, and reports everything that is wrong with it
 at once, with line, column and what to write instead. A good file is answered with a table: each
 rule, and the most that it can admit in any period, which is what the algorithm promises.
@@ -38,7 +38,7 @@ void add_check(CLI::App& program, Action& action) {
                                                "Print the JSON Schema of a file of API keys");
   CLI::Option* reference = command->add_flag("--print-reference", options->print_reference,
                                              "Print every key of the file, in Markdown");
-  command->footer(kFooter);
+  command->footer(kCheckFooter);
   command->callback([options, file, schema, keys_schema, reference, &action] {
     const bool prints = schema->count() + keys_schema->count() + reference->count() > 0;
     if (file->count() == 0 && !prints) throw CLI::RequiredError{"FILE"};

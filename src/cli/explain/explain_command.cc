@@ -9,7 +9,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kExplainFooter =
     R"(Takes one request through a configuration and tells the whole way: the path as rules see it,
 who is asking, every rule and why it applies or not, what it counts by, what its limits say, and the
 decision. Counts begin at nothing; --repeat sends the request several times and explains the last.
@@ -62,7 +62,7 @@ void add_explain(CLI::App& program, Action& action) {
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
   command->add_flag("--json", options->json, "One JSON object");
-  command->footer(kFooter);
+  command->footer(kExplainFooter);
   command->callback([options, request, descriptor, header, ip, host, domain, &action] {
     if (request->count() + descriptor->count() == 0) {
       throw CLI::RequiredError{"REQUEST or --descriptor"};

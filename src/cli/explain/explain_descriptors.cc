@@ -20,7 +20,7 @@ namespace {
 using engine::EnvoyCode;
 using engine::EnvoyStatus;
 
-constexpr std::string_view kCommand = "explain";
+constexpr std::string_view kDescriptorsCommand = "explain";
 
 using Entries = std::vector<DescriptorEntry>;
 
@@ -50,7 +50,7 @@ std::string entries_text(const Entries& entries) {
   return text;
 }
 
-std::string limit_text(const EnvoyStatus& status) {
+std::string status_limit_text(const EnvoyStatus& status) {
   if (!status.current_limit) {
     return status.limit_remaining == engine::kEnvoyUnlimited ? "unlimited" : "nothing limits it";
   }
@@ -71,7 +71,7 @@ void tell(std::string_view domain, std::span<const Entries> descriptors,
   for (std::size_t i = 0; i < descriptors.size(); ++i) {
     const EnvoyStatus& status = response.statuses()[i];
     output.write(fmt::format("  {}: {}, {}\n", entries_text(descriptors[i]),
-                             coloured(status.code, output), limit_text(status)));
+                             coloured(status.code, output), status_limit_text(status)));
   }
   output.write(fmt::format("decision  {}\n", coloured(response.overall_code(), output)));
 }
@@ -133,11 +133,11 @@ ExitCode explain_descriptors(const ExplainOptions& options,
                              const app::Configuration& configuration) {
   const Parsed<std::vector<Entries>> descriptors = parse_descriptors(options);
   if (!descriptors) {
-    complain(kCommand, descriptors.error().text());
+    complain(kDescriptorsCommand, descriptors.error().text());
     return ExitCode::usage;
   }
   if (!configuration.envoy) {
-    complain(kCommand,
+    complain(kDescriptorsCommand,
              fmt::format("{} has no trees of descriptors; add rules_from: {{envoy: DIR}}, or give "
                          "a request beside the descriptor to ask its rules",
                          options.config));
@@ -154,13 +154,13 @@ ExitCode explain_descriptors(const ExplainOptions& options,
   auto offline = app::OfflineEnvoy::start(std::move(trees), configuration.envoy->modes,
                                           configuration.state.memory, now);
   if (!offline) {
-    complain(kCommand, offline.error().text());
+    complain(kDescriptorsCommand, offline.error().text());
     return ExitCode::failure;
   }
   auto response = std::make_unique<engine::EnvoyResponse>();
   const Result<void> answered = ask((*offline)->worker(), *descriptors, options, now, *response);
   if (!answered) {
-    complain(kCommand, answered.error().where);
+    complain(kDescriptorsCommand, answered.error().where);
     return ExitCode::failure;
   }
   Output output;
@@ -170,7 +170,7 @@ ExitCode explain_descriptors(const ExplainOptions& options,
     tell(options.domain, *descriptors, *response, output);
   }
   const bool passes = response->overall_code() == EnvoyCode::ok;
-  return output.finish(kCommand, passes ? ExitCode::ok : ExitCode::negative);
+  return output.finish(kDescriptorsCommand, passes ? ExitCode::ok : ExitCode::negative);
 }
 
 }  // namespace sluice::cli

@@ -9,7 +9,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kInitFooter =
     R"(Writes a configuration with comments, and beside it a schema from which editors know all keys
 and their meaning. Recipes with API keys get a file of them: keys are made at random and printed
 once, the file has only their hashes. Nothing that is there already is replaced without --force.
@@ -37,7 +37,7 @@ void add_init(CLI::App& program, Action& action) {
   command->add_flag("--force", options->force, "Replace files that are there");
   command->add_flag("--list", options->list, "List the recipes");
   command->add_flag("--json", options->json, "One JSON object; with --list one a line");
-  command->footer(kFooter);
+  command->footer(kInitFooter);
   command->callback([options, &action] { action = [options] { return init(*options); }; });
 }
 

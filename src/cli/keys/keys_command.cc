@@ -9,7 +9,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kKeysFooter = R"(Examples:
   sluice keys new --name acme --tier paid --file keys.yaml
   sluice keys list --file keys.yaml
 
@@ -77,7 +77,7 @@ void add_list(CLI::App& keys, Action& action) {
 void add_keys(CLI::App& program, Action& action) {
   CLI::App* keys = program.add_subcommand("keys", "Make and list API keys");
   keys->require_subcommand(1);
-  keys->footer(kFooter);
+  keys->footer(kKeysFooter);
   add_new(*keys, action);
   add_list(*keys, action);
 }

@@ -9,7 +9,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kLoadFooter =
     R"(With a URL it drives a server: requests start at a constant rate whatever the
 answers are (open loop), so a slow server cannot slow the traffic down, and latencies count from the
 scheduled start. Reported are admitted (2xx, 3xx) and refused (429) per second beside the limits
@@ -121,7 +121,7 @@ void add_load(CLI::App& program, Action& action) {
                  "Virtual time: no waiting, the same result every time")
       ->group(group);
   command->add_flag("--json", options->json, "One JSON object per batch, or for the run");
-  command->footer(kFooter);
+  command->footer(kLoadFooter);
   command->callback([options, &action] { action = [options] { return load(*options); }; });
 }
 

@@ -92,8 +92,8 @@ Lane run(std::span<const TraceRequest> requests, const Contender& contender) {
 
 }  // namespace
 
-Field all_algorithms(const Limit& limit, bool trace_has_durations) {
-  Field field;
+ComparedField all_algorithms(const Limit& limit, bool trace_has_durations) {
+  ComparedField field;
   const auto enter = [&](std::string name, const Limit& adapted) {
     Parsed<core::CompiledLimit> compiled = core::compile(adapted);
     if (compiled) {

@@ -20,11 +20,11 @@ struct Contender {
 
 // All algorithms and variants at one rate. Options of `limit` reach those algorithms that know
 // them; what cannot be enforced at this rate is left out, with the reason.
-struct Field {
+struct ComparedField {
   std::vector<Contender> contenders;
   std::vector<std::string> left_out;  // "sliding_log: why"
 };
-[[nodiscard]] Field all_algorithms(const Limit& limit, bool trace_has_durations);
+[[nodiscard]] ComparedField all_algorithms(const Limit& limit, bool trace_has_durations);
 
 struct Admission {
   bool allowed = false;

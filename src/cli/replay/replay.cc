@@ -136,7 +136,7 @@ std::string summary_table(const Comparison& comparison, const Output& out) {
   return table.text(out);
 }
 
-void print_table(const Comparison& comparison, const Field& field, const Limit& limit,
+void print_table(const Comparison& comparison, const ComparedField& field, const Limit& limit,
                  std::size_t rows, Output& out) {
   out.write(fmt::format("{} over {} (+ admitted, . refused)\n\n", core::rate_text(limit),
                         counted(comparison.requests.size(), "request")));
@@ -149,7 +149,7 @@ void print_table(const Comparison& comparison, const Field& field, const Limit& 
   }
 }
 
-void print_json(const Comparison& comparison, const Field& field, Output& out) {
+void print_json(const Comparison& comparison, const ComparedField& field, Output& out) {
   for (std::size_t i = 0; i < comparison.requests.size(); ++i) {
     const TraceRequest& request = comparison.requests[i];
     std::string verdicts;
@@ -190,7 +190,7 @@ ExitCode replay_compared(const ReplayOptions& options, const TraceReader& trace,
                 {.message = "--zone only matters to calendar periods",
                  .remedy = "leave it out, or use a period of day, week, month or year"});
   }
-  const Field field = all_algorithms(limit, durations);
+  const ComparedField field = all_algorithms(limit, durations);
   if (field.contenders.empty()) {
     return fail(ExitCode::usage, {.message = "--limit: " + field.left_out.front()});
   }

@@ -18,7 +18,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kReplayFooter =
     R"(A trace has a request per line, `time[,key[,cost[,duration]]]`: time in RFC 3339 or whole
 nanoseconds since 1970, the duration (for concurrency) as in 250ms. Blank lines and lines that
 begin with # are skipped. A trace whose first line is `N R` holds N times and means sliding_log
@@ -111,7 +111,7 @@ void add_replay(CLI::App& program, Action& action) {
       ->check(CLI::IsMember({"json", "combined"}))
       ->needs(by_rules)
       ->group(group);
-  command->footer(kFooter);
+  command->footer(kReplayFooter);
   command->callback([command, options, rules, format, &action] {
     if (rules->rules.empty()) {
       action = [options] { return replay(*options); };

@@ -20,7 +20,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr std::string_view kCommand = "replay";
+constexpr std::string_view kRulesReplayCommand = "replay";
 constexpr std::uint64_t kChangesDefault = 20;  // for people; programs get them all
 
 // ---- telling ----------------------------------------------------------------------------------
@@ -176,8 +176,9 @@ class LogReader {
   // On standard error, if the last line could not be read because somebody is writing it.
   void note_cut_off() const {
     if (!cut_off_) return;
-    complain(kCommand, fmt::format("note: {}:{}: the last line is not whole, and is left out",
-                                   lines_.name(), lines_.line_number()));
+    complain(kRulesReplayCommand,
+             fmt::format("note: {}:{}: the last line is not whole, and is left out", lines_.name(),
+                         lines_.line_number()));
   }
 
  private:
@@ -191,7 +192,7 @@ class LogReader {
 };
 
 ExitCode fail(const Diagnostic& mistake) {
-  complain(kCommand, mistake.text());
+  complain(kRulesReplayCommand, mistake.text());
   return ExitCode::failure;
 }
 
@@ -253,7 +254,7 @@ class Replay {
     } else {
       tell(malformed);
     }
-    return output_.finish(kCommand, changed_ > 0 ? ExitCode::negative : ExitCode::ok);
+    return output_.finish(kRulesReplayCommand, changed_ > 0 ? ExitCode::negative : ExitCode::ok);
   }
 
  private:
@@ -280,7 +281,7 @@ class Replay {
   // Where there is an object for each request, what else is to be said goes elsewhere.
   void tell_json(std::uint64_t malformed) {
     if (!other_) {
-      for (const LogGap& gap : side_.gaps.found()) complain(kCommand, gap_text(gap));
+      for (const LogGap& gap : side_.gaps.found()) complain(kRulesReplayCommand, gap_text(gap));
       return;
     }
     output_.write(fmt::format(

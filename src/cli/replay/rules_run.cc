@@ -11,7 +11,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr std::size_t kFileBytesMax = 16U << 20U;
+constexpr std::size_t kRulesFileBytesMax = 16U << 20U;
 constexpr std::size_t kTableBytes = 256U << 20U;
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -64,7 +64,7 @@ identity::Identity client_of(const LoggedRequest& logged, const LoggedClaims& cl
 }  // namespace
 
 Parsed<std::unique_ptr<RulesRun>> RulesRun::start(const std::string& file, Now now) {
-  const Parsed<std::string> text = sluice::read_file(file, kFileBytesMax);
+  const Parsed<std::string> text = sluice::read_file(file, kRulesFileBytesMax);
   if (!text) return tl::unexpected(text.error());
   config::Diagnostics diagnostics;
   app::Configuration configuration = app::read_configuration(*text, file, diagnostics);

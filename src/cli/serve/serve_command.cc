@@ -9,7 +9,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kServeFooter =
     R"(Runs the listeners of a configuration until it is told to stop. Without a file it runs a
 demonstration on the loopback: a gateway with a few rules in front of a server that echoes.
 
@@ -30,7 +30,7 @@ void add_serve(CLI::App& program, Action& action) {
   auto options = std::make_shared<ServeOptions>();
   CLI::App* command = program.add_subcommand("serve", "Run the gateway");
   command->add_option("-c,--config", options->file, "The configuration")->type_name("FILE");
-  command->footer(kFooter);
+  command->footer(kServeFooter);
   command->callback([options, &action] { action = [options] { return serve(*options); }; });
 }
 

@@ -9,7 +9,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kStatusFooter =
     R"(Asks the admin listener of a running server: what it does, what it decided, how its
 upstreams are. The configuration has to have one, as in listen: {admin: 127.0.0.1:9090}.
 
@@ -36,7 +36,7 @@ void add_status(CLI::App& program, Action& action) {
   command->add_flag("--json", options->json, "What the server says, as it says it");
   command->add_option("-w,--watch", options->watch, "Again and again, so often: 1s")
       ->type_name("TIME");
-  command->footer(kFooter);
+  command->footer(kStatusFooter);
   command->callback([options, &action] { action = [options] { return status(*options); }; });
 }
 

@@ -9,7 +9,7 @@ namespace sluice::net {
 namespace {
 
 // Fifteen digits are one byte less than an exbibyte: no size of a chunk overflows anything.
-constexpr std::uint8_t kDigitsMax = 15;
+constexpr std::uint8_t kSizeDigitsMax = 15;
 
 constexpr const char* kNoSize = "a chunk without a size";
 constexpr const char* kBadLine = "the first line of a chunk is malformed";
@@ -54,7 +54,7 @@ const char* ChunkedDecoder::step_size(char c) noexcept {
     digits_ = 0;
     state_ = State::size;
   }
-  if (++digits_ > kDigitsMax) return "the size of a chunk is too large";
+  if (++digits_ > kSizeDigitsMax) return "the size of a chunk is too large";
   remaining_ = remaining_ << 4U | digit;
   return nullptr;
 }

@@ -13,6 +13,8 @@ struct HttpFault {
   [[nodiscard]] explicit operator bool() const noexcept { return status != 0; }
 };
 
+inline constexpr HttpFault kNoFault{};
+
 [[nodiscard]] constexpr HttpFault bad_request(const char* why) noexcept { return {400, why}; }
 
 // After `complete` and `fault` the answer stays the same until the parser is reset.

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = BodyFraming::Kind;
 
-constexpr std::size_t kDigitsMax = 20;  // of 64 bits
+constexpr std::size_t kDecimalDigitsMax = 20;  // of 64 bits
 
 // Values lose their spaces at both ends when they are read, so those must not be there.
 bool is_value(std::string_view text) noexcept {
@@ -32,7 +32,7 @@ bool is_target(std::string_view text) noexcept {
   return !text.empty() && find_not_target(text) == text.size();
 }
 
-std::string_view decimal(std::uint64_t number, std::span<char, kDigitsMax> into) noexcept {
+std::string_view decimal(std::uint64_t number, std::span<char, kDecimalDigitsMax> into) noexcept {
   const char* const end = std::to_chars(into.data(), into.data() + into.size(), number).ptr;
   return {into.data(), static_cast<std::size_t>(end - into.data())};
 }
@@ -103,7 +103,7 @@ void HeadWriter::status_line(std::uint16_t status, std::string_view reason) noex
   if (status < 100 || status > 999) return refuse("not a status");
   if (find_control(reason) != reason.size()) return refuse("not a reason");
   put("HTTP/1.1 ");
-  std::array<char, kDigitsMax> digits;
+  std::array<char, kDecimalDigitsMax> digits;
   put(decimal(status, digits));
   put(" ");
   put(reason);
@@ -128,7 +128,7 @@ void HeadWriter::header(std::string_view name, std::string_view value) noexcept 
 }
 
 void HeadWriter::header(std::string_view name, std::uint64_t number) noexcept {
-  std::array<char, kDigitsMax> digits;
+  std::array<char, kDecimalDigitsMax> digits;
   header(name, decimal(number, digits));
 }
 

@@ -10,8 +10,6 @@
 namespace sluice::net {
 namespace {
 
-constexpr HttpFault kFine{};
-
 // Each header that is passed on is compared with each option: more of both would cost a client
 // little and us much.
 constexpr std::uint8_t kOptionsMax = 32;
@@ -31,7 +29,7 @@ HttpFault note_content_length(MessageFacts& facts, std::string_view value) noexc
   if (!length) return bad_request("Content-Length is not a plain number");
   facts.has_content_length = true;
   facts.content_length = *length;
-  return kFine;
+  return kNoFault;
 }
 
 // Whether the value is a list of other codings, with chunked at its end and nowhere else.
@@ -64,11 +62,11 @@ HttpFault note_transfer_encoding(MessageFacts& facts, Direction direction,
   }
   if (is_exactly_chunked(direction, line)) {
     facts.is_chunked = true;
-    return kFine;
+    return kNoFault;
   }
   if (!is_other_coding(line.header.value)) return bad_request("Transfer-Encoding is not chunked");
   facts.has_other_coding = true;
-  return kFine;
+  return kNoFault;
 }
 
 HttpFault note_host(MessageFacts& facts, std::string_view value) noexcept {
@@ -76,7 +74,7 @@ HttpFault note_host(MessageFacts& facts, std::string_view value) noexcept {
   if (!is_host(value)) return bad_request("Host is malformed");
   facts.has_host = true;
   facts.host = value;
-  return kFine;
+  return kNoFault;
 }
 
 void note_option(MessageFacts& facts, std::string_view option) noexcept {
@@ -98,12 +96,12 @@ HttpFault note_connection(MessageFacts& facts, std::string_view value) noexcept 
     if (++facts.options > kOptionsMax) return {431, "too many options in Connection"};
     note_option(facts, *option);
   }
-  return kFine;
+  return kNoFault;
 }
 
 // Nobody acts on it; malformed, it is as suspect as the other.
 HttpFault note_proxy_connection(std::string_view value) noexcept {
-  return is_token_list(value) ? kFine : bad_request("Proxy-Connection is malformed");
+  return is_token_list(value) ? kNoFault : bad_request("Proxy-Connection is malformed");
 }
 
 void note_expect(MessageFacts& facts, std::string_view value) noexcept {
@@ -114,7 +112,7 @@ void note_expect(MessageFacts& facts, std::string_view value) noexcept {
 HttpFault note_upgrade(MessageFacts& facts, std::string_view value) noexcept {
   if (!facts.upgrade.empty()) return bad_request("more than one Upgrade");
   facts.upgrade = value;
-  return kFine;
+  return kNoFault;
 }
 
 }  // namespace
@@ -124,15 +122,15 @@ HttpFault note_known(MessageFacts& facts, Direction direction, KnownHeader known
   using enum KnownHeader;
   const std::string_view value = line.header.value;
   const bool is_of_requests = known == host || known == expect;
-  if (is_of_requests && direction == Direction::response) return kFine;
+  if (is_of_requests && direction == Direction::response) return kNoFault;
   facts.restated.add(line.place);
   switch (known) {
     case connection: return note_connection(facts, value);
     case content_length: return note_content_length(facts, value);
-    case expect: note_expect(facts, value); return kFine;
+    case expect: note_expect(facts, value); return kNoFault;
     case host: return note_host(facts, value);
     case proxy_connection: return note_proxy_connection(value);
-    case te: facts.accepts_trailers |= list_contains(value, "trailers"); return kFine;
+    case te: facts.accepts_trailers |= list_contains(value, "trailers"); return kNoFault;
     case transfer_encoding: return note_transfer_encoding(facts, direction, line);
     case upgrade: return note_upgrade(facts, value);
     case http2_settings:
@@ -140,9 +138,9 @@ HttpFault note_known(MessageFacts& facts, Direction direction, KnownHeader known
     case proxy_authenticate:
     case proxy_authorization:
     case trailer:
-    case other: return kFine;
+    case other: return kNoFault;
   }
-  return kFine;
+  return kNoFault;
 }
 
 HttpFault announced_body(const MessageFacts& facts, int minor_version, BodyFraming& body) noexcept {
@@ -156,7 +154,7 @@ HttpFault announced_body(const MessageFacts& facts, int minor_version, BodyFrami
   if (facts.has_content_length) {
     body = {.kind = BodyFraming::Kind::length, .length = facts.content_length};
   }
-  return kFine;
+  return kNoFault;
 }
 
 void state_common(const MessageFacts& facts, MessageHead& head) noexcept {

@@ -9,8 +9,6 @@
 namespace sluice::net {
 namespace {
 
-constexpr HttpFault kFine{};
-
 // Longer than any that is registered.
 constexpr std::size_t kMethodBytesMax = 32;
 
@@ -24,7 +22,7 @@ bool is_version(std::string_view text) noexcept {
 HttpFault parse_version(std::string_view text, RequestHead& head) noexcept {
   if (is_exactly(text, "HTTP/1.1") || is_exactly(text, "HTTP/1.0")) {
     head.minor_version = text.back() == '1' ? 1 : 0;
-    return kFine;
+    return kNoFault;
   }
   if (is_version(text)) return {505, "a version other than HTTP/1.0 and HTTP/1.1"};
   return bad_request("the request line does not end in a version");
@@ -53,21 +51,21 @@ HttpFault parse_absolute(RequestHead& head) noexcept {
     head.path_and_query = is_exactly(head.method, "OPTIONS") ? "*" : "/";
   // It would have to be forwarded with a slash that is not in the buffer.
   if (head.path_and_query.front() == '?') return bad_request("the target has a query, but no path");
-  return kFine;
+  return kNoFault;
 }
 
 HttpFault parse_authority(RequestHead& head) noexcept {
   if (!is_host_with_port(head.target)) return bad_request("CONNECT needs a host and a port");
   head.host = head.target;
-  return kFine;
+  return kNoFault;
 }
 
 HttpFault parse_target(RequestHead& head) noexcept {
   head.path_and_query = head.target;
   if (is_exactly(head.method, "CONNECT")) return parse_authority(head);
-  if (head.target.front() == '/') return kFine;
+  if (head.target.front() == '/') return kNoFault;
   if (!is_exactly(head.target, "*")) return parse_absolute(head);
-  return is_exactly(head.method, "OPTIONS") ? kFine
+  return is_exactly(head.method, "OPTIONS") ? kNoFault
                                             : bad_request("the target * is for OPTIONS alone");
 }
 

@@ -9,8 +9,6 @@ namespace {
 
 using State = HeadParse::State;
 
-constexpr HttpFault kFine{};
-
 constexpr HttpFault bad_response(const char* why) noexcept { return {502, why}; }
 
 bool is_status(std::string_view text) noexcept {
@@ -35,7 +33,7 @@ HttpFault parse_status_line(std::string_view line, ResponseHead& head) noexcept 
   head.minor_version = version[7] == '1' ? 1 : 0;
   head.status = static_cast<std::uint16_t>(*parse_number(status));
   head.reason = rest.empty() ? rest : rest.substr(1);
-  return kFine;
+  return kNoFault;
 }
 
 struct ResponseRules {
@@ -84,7 +82,7 @@ HttpFault ResponseParser::conclude() noexcept {
   if (const HttpFault fault = decide_body()) return fault;
   state_common(progress_.facts, head_);
   if (head_.body.kind == BodyFraming::Kind::until_close) head_.keep_alive = false;
-  return kFine;
+  return kNoFault;
 }
 
 HttpFault ResponseParser::decide_body() noexcept {
@@ -105,7 +103,7 @@ HttpFault ResponseParser::decide_body() noexcept {
   } else if (head_.body.kind == BodyFraming::Kind::none) {
     head_.body = {.kind = BodyFraming::Kind::until_close};
   }
-  return kFine;
+  return kNoFault;
 }
 
 }  // namespace sluice::net

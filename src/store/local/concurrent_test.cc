@@ -4,7 +4,7 @@
 // the table shows what was admitted, or has counted it as forgiven.
 
 #include "store/local/table_fixture.h"
-#include "support/sanitizers.h"
+#include "support/effort.h"
 #include "support/traffic.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using testing::at;
 
 using Fixture = TableFixture<DirectAccess>;
 
-constexpr int kRounds = testing::kSlowBuild ? 500 : 10'000;
+const int kRounds = testing::effort(500, 10'000);
 constexpr int kThreads = 4;
 constexpr std::int64_t kHour = std::int64_t{3600} * 1'000'000'000;
 constexpr std::int64_t kBegin = 1000 * kHour;

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "store/local/state_file_test.h"
 #include "support/child.h"
+#include "support/effort.h"
 #include "support/sanitizers.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ namespace {
 
 using testing::start_child;
 
-constexpr int kKills = testing::kSlowBuild ? 1'000 : 10'000;
+const int kKills = testing::effort(1'000, 10'000);
 constexpr int kBatches = 20;
 constexpr std::size_t kWorkers = 3;
 constexpr std::chrono::seconds kPatience{120};  // four times what it takes where nothing else runs
@@ -356,7 +357,7 @@ TEST_F(Crash, LosesNoChargeAndMakesNoneTwice) {
     std::cout << "busy machine: only " << (batch + 1) * kKills / kBatches << " kills\n";
     break;
   }
-  EXPECT_GT(asked_, std::uint64_t{kKills});
+  EXPECT_GT(asked_, static_cast<std::uint64_t>(kKills));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "store/local/local_store.h"
 #include "store/local/table_fixture.h"
+#include "support/effort.h"
 #include "support/sanitizers.h"
 #include "support/traffic.h"
 
@@ -20,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::at;
 
-constexpr std::uint64_t kKeys = testing::kSlowBuild ? 1'000'000 : 100'000'000;
+const auto kKeys = testing::effort<std::uint64_t>(1'000'000, 100'000'000);
 constexpr std::int64_t kBegin = std::int64_t{3'600'000'000'000} * 1000;
 
 std::int64_t resident_bytes() {
