@@ -33,8 +33,8 @@ struct Asked {
   std::string_view path;                     // normalised
   std::string_view query;                    // as sent
   const identity::Identity& client;
-  std::string_view decoded_path = {};  // with slashes for escaped ones; empty: it has none, or
-                                       // those are no slashes on this host
+  std::string_view decoded_path;  // with slashes for escaped ones; empty: it has none, or
+                                  // those are no slashes on this host
 };
 
 // Rules on what is known before tokens are verified, and the others; and of these the ones whose

@@ -23,7 +23,9 @@ bool is_written_here(ProxyWord word, ForwardedHeaders which) noexcept {
   }
 }
 
-bool has_underscore(std::string_view name) noexcept { return name.find('_') != name.npos; }
+bool has_underscore(std::string_view name) noexcept {
+  return name.find('_') != std::string_view::npos;
+}
 
 // Servers may not be able to tell it from one that was looked at here.
 bool imitates_one_of(std::span<const std::string> names, std::string_view name) noexcept {

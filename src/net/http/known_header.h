@@ -72,9 +72,10 @@ template <std::size_t Size>
 // two apart, and would take a length for the body that nothing else does. The name must be a token.
 [[nodiscard]] constexpr bool imitates_known(std::string_view name) noexcept {
   const auto is = [&name](std::string_view known) {
-    for (std::size_t i = 0; i < known.size(); ++i) {
-      const auto c = static_cast<unsigned char>(name[i] == '_' ? '-' : name[i] | 0x20);
-      if (c != static_cast<unsigned char>(known[i])) return false;
+    const char* at = name.data();
+    for (const char wanted : known) {
+      const char c = *at++;
+      if ((c == '_' ? '-' : c | 0x20) != wanted) return false;
     }
     return true;
   };
