@@ -284,6 +284,17 @@ void refuse_rules_beside(const Reader& top, const RulesFileConfig& from, Diagnos
   }
 }
 
+// What tells who a client is: a server behind must not read it from an imitation.
+std::vector<std::string> identifying_headers(const ClientsConfig& clients) {
+  std::vector<std::string> names;
+  if (!clients.address.header.empty()) names.push_back(clients.address.header);
+  if (!clients.api_keys) return names;
+  for (const identity::ApiKeySource& source : clients.api_keys->sources) {
+    if (source.kind == identity::ApiKeySource::Kind::header) names.push_back(source.name);
+  }
+  return names;
+}
+
 // Nobody may believe that nodes count together before they do.
 void warn_of_modes(const rules::RuleList& list, Diagnostics& diagnostics) {
   for (const rules::Rule& rule : list.rules) {
@@ -358,8 +369,10 @@ Configuration read_configuration(std::string_view text, std::string_view file,
       read_serve(document->root, checked,
                  {.folder = std::filesystem::path{file}.parent_path().string(),
                   .trusted_proxies = configuration.clients.address.trusted_proxies,
+                  .identifying_headers = identifying_headers(configuration.clients),
                   .ignore_case = configuration.rules.ignore_case,
-                  .ignore_parameters = configuration.rules.ignore_parameters},
+                  .ignore_parameters = configuration.rules.ignore_parameters,
+                  .escaped_slashes = configuration.rules.escaped_slashes},
                  diagnostics);
   warn_of_modes(configuration.rules, diagnostics);
   return configuration;

@@ -172,6 +172,40 @@ upstreams: {app: {servers: [':3000']}}
   EXPECT_THAT(
       mistakes(file + "ignore_parameters: true\n" + "routes: [{path: /v1;a/**, upstream: app}]\n"),
       HasSubstr("the path /v1;a/** has a parameter, and hosts ignore those"));
+  const std::string slash = "routes: [{host: git.example.com, path: /a%2Fb/**, upstream: app}]\n";
+  EXPECT_THAT(mistakes(file + slash),
+              HasSubstr("the path /a%2Fb/** has an escaped slash, and hosts do not keep those"));
+  EXPECT_TRUE(route("escaped_slashes: {hosts: {git.example.com: keep}}\n" + slash)
+                  .path->matches("/a%2Fb/c"));
+}
+
+// nginx users take them for prefixes.
+TEST(Configuration, WarnsOfRoutesThatLookLikePrefixes) {
+  const std::string file = std::string{kRules} + R"(
+listen: {gateway: ':8080'}
+upstreams: {app: {servers: [':3000']}}
+)";
+  const auto told = [&](const std::string& routes) {
+    config::Diagnostics diagnostics;
+    (void)read_configuration(file + "routes: [" + routes + "]\n", "c", diagnostics);
+    EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+    return diagnostics.text();
+  };
+  EXPECT_THAT(told("{path: /, upstream: app}, {path: /api/, upstream: app}"),
+              AllOf(HasSubstr("the path / is this one path, not all that begin so; write /** for "
+                              "all paths"),
+                    HasSubstr("write /api/** for all that begin so, or /api for this one")));
+  EXPECT_EQ(told("{path: /, upstream: app}, {upstream: app}"), "");
+  EXPECT_EQ(told("{path: /, upstream: app}, {path: /**, upstream: app}"), "");
+}
+
+// The server behind could not tell them from those that were looked at.
+TEST(Configuration, NamesTheHeadersThatClientsAreToldApartBy) {
+  const std::string clients =
+      "clients: {trusted_proxies: 10.0.0.0/8, address_from: CF-Connecting-IP, "
+      "api_keys: {header: [X-Key], query: key, file: k.json}}\n";
+  EXPECT_THAT(read(std::string{kRules} + clients).serve.gateway.identifying_headers,
+              ElementsAre("cf-connecting-ip", "x-key"));
 }
 
 // 0s was at once for one of them, never for another.

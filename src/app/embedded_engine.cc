@@ -66,7 +66,7 @@ std::optional<Diagnostic> missing_value(const rules::RuleSet& rules, rules::Rule
   for (const rules::Per& per : rule.per) {
     engine::ValueScratch scratch;
     const bool is_address = per.kind == rules::Per::Kind::ip;
-    const rules::PathTemplate* const path = rules.path({.rule = number});
+    const rules::MatchedPath path = rules.path(asked, {.rule = number});
     if (!is_address && !engine::value_of(per, asked, path, scratch).empty()) continue;
     return Diagnostic{
         .message = fmt::format("rule '{}' counts per {}, which the caller does not have", rule.name,

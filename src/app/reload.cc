@@ -18,12 +18,13 @@
 namespace sluice::app {
 namespace {
 
-// Routes heed case and parameters of paths as the rules do.
+// Routes read paths as the rules do.
 bool reads_paths_alike(const rules::RuleList& a, const rules::RuleList& b) noexcept {
   const auto same = [](const auto& one, const auto& other) {
     return one.everywhere == other.everywhere && one.hosts == other.hosts;
   };
-  return same(a.ignore_case, b.ignore_case) && same(a.ignore_parameters, b.ignore_parameters);
+  return same(a.ignore_case, b.ignore_case) && same(a.ignore_parameters, b.ignore_parameters) &&
+         a.escaped_slashes == b.escaped_slashes;
 }
 
 rules::WatchedPaths union_of(const rules::WatchedPaths& a, const rules::WatchedPaths& b) {

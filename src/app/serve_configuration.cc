@@ -48,7 +48,35 @@ class ServeReader {
           path, fmt::format("the path {} has a parameter, and hosts ignore those", path.text),
           "leave out what stands behind the semicolon, or name hosts that heed it");
     }
+    if (identity::has_escaped_slash(path.text) &&
+        !context_.escaped_slashes.are_kept_on_all(hosts)) {
+      diagnostics_.error(
+          path,
+          fmt::format("the path {} has an escaped slash, and hosts do not keep those", path.text),
+          "write a plain slash, or set escaped_slashes: keep for the hosts of the route");
+    }
     return rules::PathTemplate::parse(path.text, context_.ignore_case.holds_for_all(hosts)).value();
+  }
+
+  // Routes like /api/ and /, which look like prefixes. The root alone is meant where another route
+  // has all paths.
+  void warn_of_prefixes(std::span<const Node* const> routes) const {
+    const auto path_in = [](const Node* route) {
+      return route->is_map() ? route->find("path") : nullptr;
+    };
+    const bool has_all = std::ranges::any_of(routes, [&](const Node* route) {
+      const Node* const path = path_in(route);
+      return path == nullptr || path->text == "/**";
+    });
+    for (const Node* route : routes) {
+      const Node* const path = path_in(route);
+      if (path == nullptr || !checked_.good(*path)) continue;
+      const std::string remedy = rules::prefix_remedy(path->text);
+      if (remedy.empty() || (path->text == "/" && has_all)) continue;
+      diagnostics_.warning(
+          *path, fmt::format("the path {} is this one path, not all that begin so", path->text),
+          remedy);
+    }
   }
 
   void route(const Node& node, gateway::GatewayOptions& options) const {
@@ -333,6 +361,7 @@ ServeConfig read_serve(const Node& root, const Checked& checked, const ServeCont
   const Reader top{root, configuration_section(), checked};
   const ServeReader reader{context, checked, diagnostics};
   ServeConfig serve;
+  serve.gateway.identifying_headers = context.identifying_headers;
   serve.gateway.trusted_proxies = identity::IpRangeSet{context.trusted_proxies};
   if (const Node* node = top.find("listen")) {
     const Reader listen{*node, listen_section(), checked};
@@ -344,6 +373,7 @@ ServeConfig read_serve(const Node& root, const Checked& checked, const ServeCont
   serve.workers = static_cast<std::uint32_t>(top.number("workers").value_or(0));
   if (const Node* node = top.find("upstreams")) reader.upstreams(*node, serve);
   for (const Node* node : top.list("routes")) reader.route(*node, serve.gateway);
+  reader.warn_of_prefixes(top.list("routes"));
   if (const Node* node = top.find("gateway")) reader.gateway(*node, serve);
   if (const Node* node = top.find("access_log")) reader.access_log(*node, serve.access_log);
   if (const Node* node = top.find("drain")) reader.drain(*node, serve.drain);

@@ -71,8 +71,10 @@ struct ServeConfig {
 struct ServeContext {
   std::string folder;  // paths are relative to it
   std::span<const IpRange> trusted_proxies;
+  std::vector<std::string> identifying_headers;  // that clients are told apart by, in lower case
   const rules::IgnoringHosts& ignore_case;
   const rules::IgnoringHosts& ignore_parameters;
+  const rules::SlashesByHost& escaped_slashes;
 };
 
 // Of a document that was checked against configuration_shape(); everything else that is wrong is

@@ -48,9 +48,11 @@ TEST_F(Allocations, AreNotMadeByDecisions) {
   const auto ask_often = [&] {
     for (std::uint32_t i = 0; i < 500; ++i) {
       const RequestView request{
-          .method = "POST",
+          .method = i % 13 == 0 ? "post" : "POST",
           .host = "API.example.com:443",
-          .target = i % 17 == 0 ? "/v1/%6cogin/../x?a=b" : "/v1/users/42/files?a=b",
+          .target = i % 17 == 0   ? "/v1/%6cogin/../x?a=b"
+                    : i % 23 == 0 ? "/v1%2Fusers/42%2Ffiles"
+                                  : "/v1/users/42/files?a=b",
           .headers = std::span{headers}.first(i % 3 == 0 ? 4 : 1),
           .peer = i % 19 == 0 ? IpAddress::v4(0xc6336400U) : IpAddress::v4(i % 5)};
       (void)worker_->decide(op_, request, now_);

@@ -30,7 +30,7 @@ class Foresight {
   void guess(const rules::Asked& asked, store::Store& store) noexcept {
     if (trust_ < kTrusted) return;
     ValueScratch scratch;
-    const std::string_view value = value_of(plan_->rule->per[0], asked, nullptr, scratch);
+    const std::string_view value = value_of(plan_->rule->per[0], asked, {}, scratch);
     if (value.empty()) return;
     key_ = {.low = plan_->hasher->low(value)};
     is_made_ = true;

@@ -109,8 +109,8 @@ std::string_view only_header(const RequestView& request, std::string_view lower_
   return value;
 }
 
-std::string_view value_of(const Per& per, const rules::Asked& asked,
-                          const rules::PathTemplate* path, ValueScratch& scratch) noexcept {
+std::string_view value_of(const Per& per, const rules::Asked& asked, const rules::MatchedPath& path,
+                          ValueScratch& scratch) noexcept {
   const identity::Identity& client = asked.client;
   switch (per.kind) {
     case Per::Kind::user: return client.user;
@@ -123,10 +123,12 @@ std::string_view value_of(const Per& per, const rules::Asked& asked,
       const auto end = std::to_chars(scratch.data(), scratch.data() + scratch.size(), client.asn);
       return {scratch.data(), static_cast<std::size_t>(end.ptr - scratch.data())};
     }
-    case Per::Kind::method: return asked.request.method;
-    case Per::Kind::route: return path != nullptr ? path->text() : std::string_view{};
+    case Per::Kind::method: return asked.method;
+    case Per::Kind::route:
+      return path.pattern != nullptr ? path.pattern->text() : std::string_view{};
     case Per::Kind::path:
-      return path != nullptr ? path->value_in(asked.path, per.name) : std::string_view{};
+      return path.pattern != nullptr ? path.pattern->value_in(path.text, per.name)
+                                     : std::string_view{};
     case Per::Kind::header: return only_header(asked.request, per.name);
     case Per::Kind::query: return only_query_field(asked.query, per.name, scratch);
     case Per::Kind::claim:
@@ -138,7 +140,7 @@ std::string_view value_of(const Per& per, const rules::Asked& asked,
   return {};
 }
 
-Key key_of(const Plan& plan, const rules::Asked& asked, const rules::PathTemplate* path) noexcept {
+Key key_of(const Plan& plan, const rules::Asked& asked, const rules::MatchedPath& path) noexcept {
   using rules::Missing;
   const rules::Rule& rule = *plan.rule;
   ValueScratch scratch;
@@ -171,7 +173,7 @@ store::Cost stated_cost(const rules::CostRule& cost, const rules::Asked& asked) 
   using Kind = rules::CostRule::Kind;
   if (cost.kind == Kind::method) {
     const auto found =
-        std::ranges::find(cost.by_method, asked.request.method,
+        std::ranges::find(cost.by_method, asked.method,
                           [](const auto& one) -> std::string_view { return one.first; });
     return found == cost.by_method.end() ? cost.constant : found->second;
   }

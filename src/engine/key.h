@@ -21,9 +21,8 @@ struct Key {
 };
 
 // The values that `per` names, and what stands for those that are missing. No allocation.
-// `path` is the template that matched, or null.
 [[nodiscard]] Key key_of(const Plan& plan, const rules::Asked& asked,
-                         const rules::PathTemplate* path) noexcept;
+                         const rules::MatchedPath& path) noexcept;
 
 // The value of a header. Empty also where several lines disagree: the server behind may take
 // another one than we do, so that a client could vary what is counted and keep what is used.
@@ -33,7 +32,7 @@ struct Key {
 // One value as it goes into the key; empty: missing. Some are written to the scratch.
 using ValueScratch = std::array<char, 1024>;
 [[nodiscard]] std::string_view value_of(const rules::Per& per, const rules::Asked& asked,
-                                        const rules::PathTemplate* path,
+                                        const rules::MatchedPath& path,
                                         ValueScratch& scratch) noexcept;
 
 // By what the request says, for rules whose cost is not constant. If it says several things, the

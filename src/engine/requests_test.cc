@@ -502,6 +502,29 @@ TEST_F(Requests, CannotDodgeALimitByParametersWhereHostsIgnoreThem) {
   EXPECT_EQ(ask({.target = "/login;x=1"}), Action::pass) << "another path there";
 }
 
+// Some servers take post for POST. Neither a match, nor a cost, nor a counter of its own is dodged.
+TEST_F(Requests, HaveMethodsInAnyCase) {
+  rules::Rule posts = rule("posts", {limit("2/1h")});
+  posts.match.methods = {"POST", "PROPFIND"};
+  use({posts});
+  EXPECT_EQ(ask({.method = "POST"}), Action::pass);
+  EXPECT_EQ(ask({.method = "post"}), Action::pass);
+  EXPECT_EQ(ask({.method = "pOsT"}), Action::reject);
+  EXPECT_EQ(ask({.method = "propfind"}), Action::reject);
+  EXPECT_EQ(ask({.method = "get"}), Action::pass);
+
+  rules::Rule costly = rule("costly", {limit("10/1h")});
+  costly.cost = {.kind = rules::CostRule::Kind::method, .by_method = {{"DELETE", 10}}};
+  use({costly});
+  EXPECT_EQ(ask({.method = "delete"}), Action::pass);
+  EXPECT_EQ(ask({.method = "get"}), Action::reject);
+
+  use({rule("each", {limit("1/1h")}, {per(Kind::method)})});
+  EXPECT_EQ(ask({.method = "GET"}), Action::pass);
+  EXPECT_EQ(ask({.method = "get"}), Action::reject);
+  EXPECT_EQ(ask({.method = "put"}), Action::pass);
+}
+
 // ---- by name, and many at once ----------------------------------------------------------------
 
 TEST_F(Requests, AreDecidedByTheNameOfARule) {

@@ -23,9 +23,9 @@ identity::Identity unproven(const identity::Identity& client) noexcept {
 
 // CORS: a browser asks whether a page may send what it is about to send to another origin. It never
 // shows credentials with that, whoever sits before it.
-[[gnu::noinline]] bool is_preflight(const RequestView& request) noexcept {
-  return request.method == "OPTIONS" && request.header("origin") &&
-         request.header("access-control-request-method");
+[[gnu::noinline]] bool is_preflight(const rules::Asked& asked) noexcept {
+  return asked.method == "OPTIONS" && asked.request.header("origin") &&
+         asked.request.header("access-control-request-method");
 }
 
 }  // namespace
@@ -87,7 +87,9 @@ Completion Worker::decide_by(rules::RuleNumber rule, Op& op, const RequestView& 
   begin(op, now);
   const std::size_t mark = std::min(request.target.find('?'), request.target.size());
   const std::string_view behind = request.target.substr(mark);
+  identity::MethodScratch method;
   const rules::Asked asked{.request = request,
+                           .method = identity::upper_method(request.method, method),
                            .domain = pin_->snapshot->rules().rules()[rule].domain,
                            .host = request.host,
                            .path = request.target.substr(0, mark),
@@ -140,17 +142,25 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
                                 : identity::normalise_target(request.target, {}, path_);
   const auto host = normal_host(target.authority.empty() ? request.host : target.authority);
   if (!target.ok() || !host) return finish(op, Action::reject, Reason::bad_target, kBadRequest);
-  if (rules.has_path_options()) [[unlikely]] {
-    target = identity::normalise_target(request.target, rules.path_options(*host), path_);
+  if (rules.has_path_options() || target.has_escaped_slash) [[unlikely]] {
+    if (!request.target.empty()) {
+      target = identity::read_target(request.target, rules.path_options(*host),
+                                     rules.escaped_slashes(*host), path_, decoded_path_);
+    }
+    if (!target.ok()) return finish(op, Action::reject, Reason::bad_target, kBadRequest);
   }
   const std::string_view route = target.route();
   route_ = route;
+  decoded_route_ = target.decoded_route();
+  identity::MethodScratch method;
   const rules::Asked asked{.request = request,
+                           .method = identity::upper_method(request.method, method),
                            .domain = request.domain,
                            .host = *host,
                            .path = route,
                            .query = target.query,
-                           .client = client};
+                           .client = client,
+                           .decoded_path = decoded_route_};
 
   const bool has_lists = !lists_->empty();
   if (has_lists && is_listed(op, lists_->find(client.address, now.wall()))) {
@@ -160,15 +170,17 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
   if (rules.has(Phase::blocks) && blocked_by_request(op, asked, now)) return Prepared::decided;
 
   const bool preflight =
-      (policy_.require_proof || policy_.exempt_preflights) && is_preflight(request);
+      (policy_.require_proof || policy_.exempt_preflights) && is_preflight(asked);
   const bool exempt = preflight && policy_.exempt_preflights;
 
   // Before anybody is verified. These are counted here, whatever the store for the others is: they
   // protect this node from the cost of verifying.
-  bool enforced_early = false;
+  bool enforced = false;
+  bool enforced_decoded = false;
   if (rules.has(Phase::before_auth) && !exempt) {
     rules.match(asked, Phase::before_auth, matches_);
-    enforced_early = matches_.enforced;
+    enforced = matches_.enforced;
+    enforced_decoded = matches_.enforced_decoded;
     if (!resolve(op, asked, matches_) || blocked(op, Early::done, now)) return Prepared::decided;
     if (op.call_.count > 0) {
       (void)fallback_.decide_all(op.call_, now);
@@ -191,11 +203,13 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
   foresight_.guess(asked, store_);
   rules.match(asked, Phase::after_auth, matches_);
   if (matches_.count > 0) foresight_.learn(pin_->snapshot->plan(matches_.all[0].rule));
-  if (!matches_.enforced && !enforced_early) {
+  enforced |= matches_.enforced;
+  enforced_decoded |= matches_.enforced_decoded;
+  if (!enforced || !enforced_decoded) {  // of two readings, the server may have the other one
     if (rules.unmatched() == rules::Unmatched::reject) {
       return finish(op, Action::reject, Reason::no_rule, kUnavailable);
     }
-    if (matches_.count == 0 && op.shadow_count_ == 0) {
+    if (!enforced && !enforced_decoded && matches_.count == 0 && op.shadow_count_ == 0) {
       return finish(op, Action::pass, Reason::unmatched, kOk);
     }
   }

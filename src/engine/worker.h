@@ -23,6 +23,7 @@
 #include "engine/snapshot.h"
 #include "identity/host.h"
 #include "identity/identifier.h"
+#include "identity/method.h"
 #include "identity/path.h"
 #include "store/store.h"
 #include <sluice/request.h>
@@ -121,6 +122,8 @@ class Worker {
 
   // Of the request that was decided last, until the next one: what it was routed and counted by.
   [[nodiscard]] std::string_view path() const noexcept { return route_; }
+  // With slashes for escaped ones; empty: there is no such other reading.
+  [[nodiscard]] std::string_view decoded_path() const noexcept { return decoded_route_; }
   [[nodiscard]] std::string_view host() const noexcept { return *host_normal_; }
   [[nodiscard]] const identity::Identity& client() const noexcept { return client_; }
 
@@ -205,12 +208,14 @@ class Worker {
   Foresight foresight_;
   identity::IdentifierScratch scratch_;
   std::array<char, identity::kPathScratchBytes> path_;
+  std::array<char, identity::kPathScratchBytes> decoded_path_;
   // The host of the last request: the next one is most likely for the same.
   std::array<char, identity::kHostScratchBytes> host_;
   std::array<char, identity::kHostScratchBytes + 64> host_asked_;  // with a port, and a user
   std::size_t host_asked_bytes_ = 0;
   std::optional<std::string_view> host_normal_ = std::string_view{};
   std::string_view route_;
+  std::string_view decoded_route_;
   identity::Identity client_;
   rules::Matches matches_;
   store::Call alone_;  // for counts that are asked one by one

@@ -158,7 +158,7 @@ bool Worker::blocked_by_request(Op& op, const rules::Asked& asked, Now now) noex
   snapshot.rules().match(asked, rules::Phase::blocks, matches_);
   for (const rules::Matched& matched : matches_.span()) {
     const Plan& plan = snapshot.plan(matched.rule);
-    const Key key = key_of(plan, asked, snapshot.rules().path(matched));
+    const Key key = key_of(plan, asked, snapshot.rules().path(asked, matched));
     if (key.fate == Key::Fate::counted && is_blocked(op, plan, key.digest.low, now)) return true;
   }
   return false;

@@ -91,7 +91,7 @@ Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
   const bool shadow = is_shadow(rule);
   const Digest* const guessed = foresight_.key_for(plan);
   const Key key = guessed != nullptr ? Key{.digest = *guessed}
-                                     : key_of(plan, asked, snapshot.rules().path(matched));
+                                     : key_of(plan, asked, snapshot.rules().path(asked, matched));
   if (key.fate == Key::Fate::skipped) return Resolved::ready;
   if (key.fate == Key::Fate::refused) return shadow ? Resolved::ready : Resolved::missing;
 
@@ -162,7 +162,7 @@ Op::Label Worker::label_of(Op& op, const Plan& plan, const rules::Asked& asked,
                            const rules::Matched& matched) noexcept {
   constexpr std::size_t kHeader = 2;
   constexpr std::size_t kShown = 64;
-  const rules::PathTemplate* const path = op.pin_->snapshot->rules().path(matched);
+  const rules::MatchedPath path = op.pin_->snapshot->rules().path(asked, matched);
   const std::size_t first = op.label_bytes_;
   ValueScratch scratch;
   for (const rules::Per& per : plan.rule->per) {

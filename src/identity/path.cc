@@ -50,19 +50,23 @@ class PathWriter {
     put('/');
     segment_ = size_;
     while (!path.empty() && fault_ == TargetFault::none) write_next(path);
-    end_segment(false);
+    end_segment(Boundary::end);
     return fault_;
   }
+  [[nodiscard]] bool has_escaped_slash() const noexcept { return has_slash_ || has_backslash_; }
   [[nodiscard]] std::string_view written() const noexcept { return {out_.data(), size_}; }
 
  private:
+  // What ends a segment.
+  enum class Boundary : std::uint8_t { slash, escaped_slash, end };
+
   void write_next(std::string_view& rest) noexcept {
     const char c = rest.front();
     if (is_segment_character(c)) return write_plain(rest);
     if (c == '%') return write_encoded(rest);
     rest.remove_prefix(1);
-    if (c == '/') return end_segment(true);
-    if (c == '\\') return write_backslash();
+    if (c == '/') return end_segment(Boundary::slash);
+    if (c == '\\') return fail(TargetFault::backslash);
     if (is_refused(c)) return fail(TargetFault::bad_character);
     put_encoded(c);
   }
@@ -88,36 +92,50 @@ class PathWriter {
     rest.remove_prefix(3);
     const char c = *decoded;
     if (c == '\0') return fail(TargetFault::nul);
-    if (c == '\\' && options_.backslash == Backslash::slash) return end_segment(true);
+    if (c == '/' || c == '\\') return write_escaped_slash(c);
     if (is_segment_character(c) && c != ';') return put(options_.ignore_case ? lower(c) : c);
     put_encoded(c);
   }
 
-  void write_backslash() noexcept {
-    switch (options_.backslash) {
-      case Backslash::refuse: return fail(TargetFault::backslash);
-      case Backslash::slash: return end_segment(true);
-      case Backslash::encode: return put_encoded('\\');
-    }
+  void write_escaped_slash(char c) noexcept {
+    (c == '/' ? has_slash_ : has_backslash_) = true;
+    if (!options_.decode_slashes) return put_encoded(c);
+    if (has_slash_ && has_backslash_) return fail(TargetFault::mixed_slashes);
+    const bool is_in_parameter =
+        options_.ignore_parameters && written().substr(segment_).find(';') != kNone;
+    if (is_in_parameter) return fail(TargetFault::parameter_slash);
+    end_segment(Boundary::escaped_slash);
   }
 
-  // At a slash, or at the end of the path, where a dot segment leaves the slash in front of it.
-  void end_segment(bool at_slash) noexcept {
+  // At the end of the path a dot segment leaves the slash in front of it.
+  void end_segment(Boundary at) noexcept {
     if (fault_ != TargetFault::none) return;
+    const bool is_by_escape = begins_by_escape_ || at == Boundary::escaped_slash;
+    begins_by_escape_ = at == Boundary::escaped_slash;
     const std::string_view whole = written().substr(segment_);
     if (is_dots_with_parameter(whole)) return fail(TargetFault::dot_parameter);
     const std::string_view segment =
         options_.ignore_parameters ? whole.substr(0, whole.find(';')) : whole;
     size_ = segment_ + segment.size();
-    if (segment == ".") {
+    if (segment == "." || segment == "..") {
+      if (is_by_escape) return fail(TargetFault::dots_by_slash);
       size_ = segment_;
-    } else if (segment == "..") {
-      size_ = segment_;
-      if (size_ > 1) size_ = written().substr(0, size_ - 1).rfind('/') + 1;
-    } else if (!segment.empty() && at_slash) {
+      if (segment.size() == 2) leave_segment();
+    } else if (segment.empty()) {
+      merged_at_ = size_;
+    } else if (at != Boundary::end) {
       put('/');
     }
     segment_ = size_;
+  }
+
+  // The segment that .. takes away is another one for servers that do not merge slashes, if an
+  // empty one stands before the dots. At the root there is none to take away. An earlier
+  // merged_at_ need not be remembered: the way to it leads past the last one.
+  void leave_segment() noexcept {
+    if (size_ == 1) return;
+    if (merged_at_ == size_) return fail(TargetFault::dots_over_empty);
+    size_ = written().substr(0, size_ - 1).rfind('/') + 1;
   }
 
   static bool is_dots_with_parameter(std::string_view segment) noexcept {
@@ -144,7 +162,11 @@ class PathWriter {
   const PathOptions& options_;
   std::span<char> out_;
   std::size_t size_ = 0;
-  std::size_t segment_ = 0;  // where the current one begins
+  std::size_t segment_ = 0;        // where the current one begins
+  std::size_t merged_at_ = 0;      // where an empty segment was left out last
+  bool begins_by_escape_ = false;  // the current one, at an escaped slash that is decoded
+  bool has_slash_ = false;         // escaped ones
+  bool has_backslash_ = false;
   TargetFault fault_ = TargetFault::none;
 };
 
@@ -240,6 +262,7 @@ TargetFault normalise(std::string_view target, const PathOptions& options, std::
   PathWriter writer{options, scratch};
   const TargetFault fault = writer.write(target.substr(0, question));
   result.path = writer.written();
+  result.has_escaped_slash = writer.has_escaped_slash();
   return fault;
 }
 
@@ -254,6 +277,11 @@ std::string_view to_string(TargetFault fault) noexcept {
     case TargetFault::nul: return "%00 in the path";
     case TargetFault::backslash: return "a backslash in the path";
     case TargetFault::dot_parameter: return "a dot segment with a parameter";
+    case TargetFault::dots_over_empty: return "a .. segment behind an empty one";
+    case TargetFault::dots_by_slash: return "a dot segment beside an escaped slash";
+    case TargetFault::mixed_slashes: return "both %2F and %5C in the path";
+    case TargetFault::parameter_slash: return "an escaped slash in a parameter";
+    case TargetFault::escaped_slash: return "an escaped slash, which escaped_slashes rejects";
     case TargetFault::too_long: return "the path is too long";
   }
   return "unknown";
@@ -265,6 +293,27 @@ Target normalise_target(std::string_view target, const PathOptions& options,
   const TargetFault fault = normalise(target, options, scratch, result);
   if (fault != TargetFault::none) result = {.fault = fault};
   return result;
+}
+
+Target read_target(std::string_view target, const PathOptions& options, EscapedSlashes slashes,
+                   std::span<char> scratch, std::span<char> decoded_scratch) noexcept {
+  Target result = normalise_target(target, options, scratch);
+  if (!result.has_escaped_slash || slashes == EscapedSlashes::keep) return result;
+  if (slashes == EscapedSlashes::reject) return {.fault = TargetFault::escaped_slash};
+  PathOptions decoding = options;
+  decoding.decode_slashes = true;
+  const Target decoded = normalise_target(target, decoding, decoded_scratch);
+  if (!decoded.ok()) return decoded;
+  if (decoded.route() != result.route()) result.decoded = decoded.path;
+  return result;
+}
+
+bool has_escaped_slash(std::string_view path) noexcept {
+  for (std::size_t at = path.find('%'); at != kNone; at = path.find('%', at + 1)) {
+    const std::optional<char> decoded = decode_percent(path.substr(at));
+    if (decoded == '/' || decoded == '\\') return true;
+  }
+  return false;
 }
 
 }  // namespace sluice::identity

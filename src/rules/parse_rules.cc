@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -159,6 +160,35 @@ IgnoringHosts read_ignoring(const Reader& reader, std::string_view key) {
   return ignoring;
 }
 
+// One word for all hosts, or words by host.
+SlashesByHost read_escaped_slashes(const Reader& file, const Checked& checked,
+                                   Diagnostics& diagnostics) {
+  SlashesByHost slashes;
+  const Node* const node = file.find("escaped_slashes");
+  if (node == nullptr) return slashes;
+  if (!node->is_map()) {
+    slashes.otherwise = meaning_of(kEscapedSlashesWords, node->text);
+    return slashes;
+  }
+  const Reader reader{*node, escaped_slashes_section(), checked};
+  read_word(reader, "default", kEscapedSlashesWords, slashes.otherwise);
+  const Node* const hosts = reader.find("hosts");
+  for (std::size_t i = 0; hosts != nullptr && i < hosts->size(); ++i) {
+    if (!checked.good(hosts->value(i))) continue;
+    std::string host = host_name(hosts->key(i).text);
+    if (std::ranges::find(slashes.hosts, host, &SlashesByHost::Host::pattern) !=
+        slashes.hosts.end()) {
+      diagnostics.error(hosts->key(i),
+                        fmt::format("escaped_slashes: {} occurs twice", quoted(host)),
+                        "remove one of the two");
+      continue;
+    }
+    slashes.hosts.push_back({.pattern = std::move(host),
+                             .setting = meaning_of(kEscapedSlashesWords, hosts->value(i).text)});
+  }
+  return slashes;
+}
+
 }  // namespace
 
 RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagnostics) {
@@ -167,6 +197,7 @@ RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagno
   read_word(reader, "unmatched", kUnmatchedWords, list.unmatched);
   list.ignore_case = read_ignoring(reader, "ignore_case");
   list.ignore_parameters = read_ignoring(reader, "ignore_parameters");
+  list.escaped_slashes = read_escaped_slashes(reader, checked, diagnostics);
   const RulesMax max = read_rules_max(reader, checked);
   const Node* rules = reader.find("rules");
   if (rules == nullptr || too_many(*rules, max, diagnostics)) return list;
@@ -183,6 +214,8 @@ RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagno
   check_rules_together(written, context);
   check_case(written, list.ignore_case, context);
   check_parameters(written, list.ignore_parameters, context);
+  check_prefixes(written, context);
+  check_escaped_slashes(written, list.escaped_slashes, context);
   check_domains(written, max, diagnostics);
   return list;
 }

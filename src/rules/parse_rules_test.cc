@@ -454,6 +454,44 @@ TEST(ParseRules, ReadsWhereParametersAreIgnored) {
   EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
 }
 
+TEST(ParseRules, ReadsWhatEscapedSlashesAre) {
+  using enum identity::EscapedSlashes;
+  config::Diagnostics diagnostics;
+  const auto slashes = [&](const std::string& text) {
+    return parse_rules_text(text + "rules: []\n", "r", diagnostics).escaped_slashes;
+  };
+  EXPECT_EQ(slashes(""), SlashesByHost{});
+  EXPECT_EQ(slashes("").otherwise, decode);
+  EXPECT_EQ(slashes("escaped_slashes: reject\n").otherwise, reject);
+  EXPECT_EQ(slashes("escaped_slashes: {default: keep}\n").otherwise, keep);
+  EXPECT_EQ(slashes("escaped_slashes: {hosts: {Git.Example.com: keep, '*.example.com': reject}}\n"),
+            (SlashesByHost{.hosts = {{"git.example.com", keep}, {"*.example.com", reject}}}));
+  EXPECT_TRUE(diagnostics.empty()) << diagnostics.text();
+  (void)slashes("escaped_slashes: {}\n");
+  (void)slashes("escaped_slashes: strict\n");
+  EXPECT_EQ(diagnostics.errors(), 2U) << diagnostics.text();
+}
+
+// The warning goes where another spelling, or another path beside it, makes it plain.
+TEST(ParseRules, WarnsOfPathsThatLookLikePrefixes) {
+  const auto told = [](const std::string& rules) {
+    config::Diagnostics diagnostics;
+    (void)parse_rules_text("rules:\n" + rules, "r", diagnostics);
+    EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
+    return diagnostics.text();
+  };
+  const auto with = [](const std::string& name, const std::string& path) {
+    return "- {name: " + name + ", limit: 1/1s, match: {path: " + path + "}}\n";
+  };
+  EXPECT_THAT(told(with("a", "/api/")),
+              HasSubstr("the path '/api/' is this one path, not all that begin so; write /api/** "
+                        "for all that begin so, or /api for this one"));
+  EXPECT_THAT(told(with("a", "/")), HasSubstr("write /** for all paths"));
+  EXPECT_EQ(told(with("a", "/api") + with("b", "/api/**")), "");
+  EXPECT_EQ(told(with("a", "[/, /index.html]")), "");
+  EXPECT_EQ(told(with("a", "/") + with("b", "/**")), "");
+}
+
 // A path with capitals would match on some hosts and never on others.
 TEST(ParseRules, RefusesCapitalsWhereSomeHostsIgnoreThem) {
   config::Diagnostics diagnostics;

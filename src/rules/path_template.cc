@@ -42,6 +42,22 @@ std::string as_in_requests(std::string_view segment) {
   return target.ok() ? std::string{target.route().substr(1)} : std::string{segment};
 }
 
+std::string suggested_path(std::string_view text);
+
+// /users/:id/:file as /users/{id}/{file}.
+std::string with_braces(std::string_view path) {
+  std::string written;
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const std::string_view segment = path.substr(0, path.find('/'));
+    path.remove_prefix(segment.size());
+    const bool is_parameter = segment.starts_with(':') && is_parameter_name(segment.substr(1));
+    written +=
+        is_parameter ? fmt::format("/{{{}}}", segment.substr(1)) : fmt::format("/{}", segment);
+  }
+  return written;
+}
+
 Parsed<PathSegment> parse_parameter(std::string_view segment, std::string_view whole) {
   const std::string_view name = segment.substr(1, segment.size() - 2);
   if (!is_parameter_name(name)) {
@@ -58,12 +74,18 @@ Parsed<PathSegment> parse_literal(std::string_view segment, std::string_view who
                    "write the path that it leads to");
   }
   if (segment.starts_with(':') && is_parameter_name(segment.substr(1))) {
+    const std::string written = with_braces(whole);
     return mistake(fmt::format("{} in {} would be taken literally", quoted(segment), quoted(whole)),
-                   fmt::format("write {{{}}}", segment.substr(1)));
+                   parse_path_template(written) ? fmt::format("write {}", written)
+                                                : fmt::format("write {{{}}}", segment.substr(1)));
   }
   if (segment.find_first_of("{}*") != std::string_view::npos) {
+    const std::string suggested = (segment == ".*" || segment == "(.*)") && whole.ends_with(segment)
+                                      ? suggested_path(whole)
+                                      : "";
     return mistake(fmt::format("{} in {} is only partly a pattern", quoted(segment), quoted(whole)),
-                   "use *, ** or {name} for whole segments");
+                   suggested.empty() ? std::string{"use *, ** or {name} for whole segments"}
+                                     : fmt::format("write {}", suggested));
   }
   if (has_broken_escape(segment)) {
     return mistake(
@@ -95,6 +117,36 @@ std::string_view remedy_of_characters(std::string_view text) noexcept {
     if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) return "write %20 for a blank";
   }
   return {};
+}
+
+// The beginnings and ends of regular expressions say what a template says without them.
+std::string_view without_anchors(std::string_view text) noexcept {
+  if (text.starts_with('~')) {  // nginx: location ~* ^/api/
+    text.remove_prefix(std::min(text.find_first_not_of("~* "), text.size()));
+  }
+  if (text.starts_with('^')) text.remove_prefix(1);
+  if (text.ends_with('$')) text.remove_suffix(1);
+  return text;
+}
+
+// A template that most likely was meant; empty: there is none.
+std::string suggested_path(std::string_view text) {
+  if (text == "*" || text == "**") return "/**";
+  std::string_view stem = without_anchors(text);
+  bool goes_on = false;
+  for (const std::string_view end : {"(.*)", ".*", "(.+)", ".+", "**", "*"}) {
+    if (!stem.ends_with(end)) continue;
+    stem.remove_suffix(end.size());
+    goes_on = true;
+    break;
+  }
+  if (stem.starts_with('/')) stem.remove_prefix(1);
+  if (goes_on && stem.ends_with('/')) stem.remove_suffix(1);
+  std::string suggested = "/" + std::string{stem};
+  if (goes_on) suggested += stem.empty() ? "**" : "/**";
+  // What else regular expressions are made of has no place in a path.
+  const bool is_plain = suggested.find_first_of("()[]\\|+?^$") == std::string::npos;
+  return is_plain && parse_path_template(suggested) ? suggested : std::string{};
 }
 
 Parsed<std::vector<PathSegment>> parse_segments(std::string_view text) {
@@ -129,9 +181,11 @@ Parsed<std::vector<PathSegment>> parse_segments(std::string_view text) {
 Parsed<std::vector<PathSegment>> parse_path_template(std::string_view text) {
   if (!text.starts_with('/')) {
     const bool is_url = text.find("://") != std::string_view::npos;
+    const std::string suggested = suggested_path(text);
     return mistake(fmt::format("the path {} does not begin with '/'", quoted(text)),
-                   is_url ? std::string{"match the host by 'host'"}
-                          : fmt::format("write /{}", text == "*" ? "**" : text));
+                   is_url              ? std::string{"match the host by 'host'"}
+                   : suggested.empty() ? std::string{"write a path, as in /v1/users/{id} or /v1/**"}
+                                       : fmt::format("write {}", suggested));
   }
   if (text.size() > kLongestPath) {
     return mistake(fmt::format("the path {} is too long", quoted(text)),
@@ -147,6 +201,13 @@ Parsed<std::vector<PathSegment>> parse_path_template(std::string_view text) {
                    fmt::format("use at most {}", kMostSegments));
   }
   return segments;
+}
+
+std::string prefix_remedy(std::string_view text) {
+  if (!text.ends_with('/')) return {};
+  if (text == "/") return "write /** for all paths";
+  return fmt::format("write {}** for all that begin so, or {} for this one", text,
+                     text.substr(0, text.size() - 1));
 }
 
 Parsed<PathTemplate> PathTemplate::parse(std::string_view text, bool ignore_case) {

@@ -61,6 +61,10 @@ class PathTemplate {
   std::size_t literals_ = 0;
 };
 
+// Whether it looks like a prefix, as `location /api/` is one to nginx, and stands for one path
+// only: it ends in a slash. Then what to write instead; empty: it does not.
+[[nodiscard]] std::string prefix_remedy(std::string_view text);
+
 // The segments of a path, one after another, without the slashes between.
 class PathWalker {
  public:

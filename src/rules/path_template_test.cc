@@ -77,6 +77,39 @@ TEST(PathTemplate, SaysWhatIsWrong) {
   }
 }
 
+// What a message tells to write is accepted.
+TEST(PathTemplate, SuggestsWhatItAccepts) {
+  const std::vector<std::pair<std::string, std::string>> suggested{
+      {"^/api/.*", "/api/**"},
+      {"^/api/.*$", "/api/**"},
+      {"^/api/(.*)$", "/api/**"},
+      {"^/api", "/api"},
+      {"~ ^/api/", "/api/"},
+      {"/api/.*", "/api/**"},
+      {"/api/(.*)", "/api/**"},
+      {"*", "/**"},
+      {"**", "/**"},
+      {"api/*", "/api/**"},
+      {"v1/users", "/v1/users"},
+      {"v1/{id}", "/v1/{id}"},
+      {"/users/:id", "/users/{id}"},
+      {"/users/:id/files/:file/x", "/users/{id}/files/{file}/x"},
+  };
+  for (const auto& [text, remedy] : suggested) {
+    const auto parsed = PathTemplate::parse(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error().remedy, "write " + remedy) << text;
+    EXPECT_TRUE(PathTemplate::parse(remedy)) << text;
+  }
+  for (const char* text : {"^/users/[0-9]+$", "^/(a|b)/.*", "/a/.*/b", "^", "", "^/a//b", "a*b",
+                           "/.*/x.*", "/:id/.*/.*", "^/api/.*?x"}) {
+    const auto parsed = PathTemplate::parse(text);
+    ASSERT_FALSE(parsed) << text;
+    const std::string& remedy = parsed.error().remedy;
+    if (remedy.starts_with("write /")) EXPECT_TRUE(PathTemplate::parse(remedy.substr(6))) << remedy;
+  }
+}
+
 // Requests' paths are normalised before they are compared.
 TEST(PathTemplate, IsNormalisedAsRequestsAre) {
   EXPECT_TRUE(matches("/%6cogin", "/login"));

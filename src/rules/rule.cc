@@ -1,6 +1,7 @@
 #include "rules/rule.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::rules {
 
@@ -35,6 +36,28 @@ bool IgnoringHosts::divides(std::span<const std::string> named) const noexcept {
                     return host_matches(host, ignoring);
                   });
          });
+}
+
+SlashesByHost::Setting SlashesByHost::of(std::string_view host) const noexcept {
+  const Host* best = nullptr;
+  const auto rank = [](const Host& one) {
+    return std::pair{one.pattern.starts_with('*') ? 1 : 2, one.pattern.size()};
+  };
+  for (const Host& one : hosts) {
+    if (!host_matches(one.pattern, host)) continue;
+    if (best == nullptr || rank(one) > rank(*best)) best = &one;
+  }
+  return best == nullptr ? otherwise : best->setting;
+}
+
+bool SlashesByHost::are_kept_on_all(std::span<const std::string> named) const noexcept {
+  if (named.empty()) return otherwise == Setting::keep;
+  return std::ranges::all_of(named, [this](const std::string& host) {
+    const auto contradicts = [&host](const Host& one) {
+      return one.setting != Setting::keep && host_matches(host, one.pattern);
+    };
+    return of(host) == Setting::keep && std::ranges::none_of(hosts, contradicts);
+  });
 }
 
 }  // namespace sluice::rules

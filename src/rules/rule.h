@@ -5,6 +5,7 @@
 #pragma once
 
 #include "config/place.h"
+#include "identity/path.h"
 #include <sluice/address.h>
 #include <sluice/limit.h>
 #include <sluice/time.h>
@@ -228,11 +229,33 @@ struct IgnoringHosts {
   [[nodiscard]] bool divides(std::span<const std::string> named) const noexcept;
 };
 
+// What servers make of %2F and %5C in a path. Some decode them, others tell them from a slash.
+struct SlashesByHost {
+  using Setting = identity::EscapedSlashes;
+  struct Host {
+    std::string pattern;  // or *.example.com
+    Setting setting = Setting::decode;
+
+    friend bool operator==(const Host&, const Host&) = default;
+  };
+  Setting otherwise = Setting::decode;  // for hosts that are not listed
+  std::vector<Host> hosts;
+
+  // The most specific pattern wins: an exact one over a wildcard, the longer one over the shorter.
+  [[nodiscard]] Setting of(std::string_view host) const noexcept;
+  // Whether escaped slashes are characters like others on each host that a rule or a route names;
+  // if it names none, on those that are not listed.
+  [[nodiscard]] bool are_kept_on_all(std::span<const std::string> named) const noexcept;
+
+  friend bool operator==(const SlashesByHost&, const SlashesByHost&) = default;
+};
+
 struct RuleList {
   std::vector<Rule> rules;
   Unmatched unmatched = Unmatched::allow;
   IgnoringHosts ignore_case;        // paths are compared in lower case
   IgnoringHosts ignore_parameters;  // and without what stands behind a semicolon
+  SlashesByHost escaped_slashes;
 };
 
 }  // namespace sluice::rules

@@ -2,6 +2,8 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "identity/path.h"
+#include "rules/path_template.h"
 #include "rules/words.h"
 #include <sluice/core/compiled_limit.h>
 #include <sluice/core/limit_text.h>
@@ -335,6 +337,43 @@ void check_parameters(const std::vector<WrittenRule>& rules, const IgnoringHosts
           match != nullptr ? *match : *node,
           fmt::format("the path {} has a parameter, and hosts ignore those", quoted(path)),
           "leave out what stands behind the semicolon, or name hosts in 'match' that heed it");
+    }
+  }
+}
+
+void check_escaped_slashes(const std::vector<WrittenRule>& rules, const SlashesByHost& slashes,
+                           const ParseContext& context) {
+  for (const auto& [rule, node] : rules) {
+    for (const std::string& path : rule->match.paths) {
+      if (!identity::has_escaped_slash(path)) continue;
+      if (slashes.are_kept_on_all(rule->match.hosts)) continue;
+      const Node* const match = node->find("match");
+      context.diagnostics.error(
+          match != nullptr ? *match : *node,
+          fmt::format("the path {} has an escaped slash, and hosts do not keep those",
+                      quoted(path)),
+          "write a plain slash, or set escaped_slashes: keep for the hosts that 'match' names");
+    }
+  }
+}
+
+// The root alone is meant where other paths stand beside it, or another rule has all of them.
+void check_prefixes(const std::vector<WrittenRule>& rules, const ParseContext& context) {
+  const bool has_all = std::ranges::any_of(rules, [](const WrittenRule& one) {
+    return std::ranges::find(one.rule->match.paths, "/**") != one.rule->match.paths.end();
+  });
+  for (const auto& [rule, node] : rules) {
+    const Node* const match = node->find("match");
+    const Node* const paths = match != nullptr && match->is_map() ? match->find("path") : nullptr;
+    if (paths == nullptr) continue;
+    for (const Node* path : items_of(*paths, context.checked)) {
+      const std::string remedy = prefix_remedy(path->text);
+      if (remedy.empty()) continue;
+      if (path->text == "/" && (has_all || rule->match.paths.size() > 1)) continue;
+      context.diagnostics.warning(
+          *path,
+          fmt::format("the path {} is this one path, not all that begin so", quoted(path->text)),
+          remedy);
     }
   }
 }

@@ -26,4 +26,11 @@ void check_case(const std::vector<WrittenRule>& rules, const IgnoringHosts& igno
 void check_parameters(const std::vector<WrittenRule>& rules, const IgnoringHosts& ignore,
                       const ParseContext& context);
 
+// Templates with %2F or %5C, where hosts do not tell those from slashes.
+void check_escaped_slashes(const std::vector<WrittenRule>& rules, const SlashesByHost& slashes,
+                           const ParseContext& context);
+
+// Paths like /api/ and /, which look like prefixes.
+void check_prefixes(const std::vector<WrittenRule>& rules, const ParseContext& context);
+
 }  // namespace sluice::rules

@@ -53,6 +53,16 @@ const Section& rules_file_section() {
                            "compared without what stands behind a semicolon.",
                 .fallback = "false",
                 .examples = {"[intranet.example.com]"}},
+               {.name = "escaped_slashes",
+                .shape = word(words_of(kEscapedSlashesWords)) | map_of(escaped_slashes_section),
+                .meaning =
+                    "What `%2F` and `%5C` in a path are. `decode`: a slash or a character, as "
+                    "servers differ; rules that match either reading apply, and the request is "
+                    "rejected with 400 if the two lead to different upstreams. `keep`: a "
+                    "character, where servers tell `/a%2Fb` from `/a/b`. `reject`: the request is "
+                    "rejected with 400.",
+                .fallback = "decode",
+                .examples = {"reject", "{hosts: {git.example.com: keep}}"}},
                {.name = "rules_max",
                 .shape = number(1, kRulesMax) | map_of(rules_max_section),
                 .meaning = "How many rules there may be, in all and in one domain: one more is "
@@ -65,6 +75,34 @@ const Section& rules_file_section() {
                  "DIR}"},
                 {"domain", "write 'domain' in each rule"},
                 {"default", "write unmatched: allow or unmatched: reject"}}};
+  return kSection;
+}
+
+const Section& escaped_slashes_section() {
+  static const Section kSection{
+      .name = "escaped_slashes",
+      .meaning = "What `%2F` and `%5C` in a path are, by host.",
+      .keys = {{.name = "default",
+                .shape = word(words_of(kEscapedSlashesWords)),
+                .meaning = "For hosts that are not listed.",
+                .fallback = "decode"},
+               {.name = "hosts",
+                .shape = map_of(escaped_slashes_hosts_section),
+                .meaning = "For single hosts; of several that match, the most specific one.",
+                .examples = {"{git.example.com: keep, '*.example.com': reject}"}}},
+      .at_least_one = {{"default", "hosts"}}};
+  return kSection;
+}
+
+const Section& escaped_slashes_hosts_section() {
+  static const Section kSection{
+      .name = "escaped_slashes_hosts",
+      .meaning = "What `%2F` and `%5C` in a path are on single hosts.",
+      .keys = {},
+      .others = config::OtherKeys{.what = "HOST",
+                                  .format = &kHostFormat,
+                                  .shape = word(words_of(kEscapedSlashesWords)),
+                                  .meaning = "A host, or `*.example.com` for all below it."}};
   return kSection;
 }
 

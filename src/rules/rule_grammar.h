@@ -17,6 +17,8 @@ inline constexpr std::uint64_t kCostMax = 1'000'000'000;
 [[nodiscard]] const config::Section& rules_file_section();
 
 [[nodiscard]] const config::Section& rules_max_section();
+[[nodiscard]] const config::Section& escaped_slashes_section();
+[[nodiscard]] const config::Section& escaped_slashes_hosts_section();
 [[nodiscard]] const config::Section& rule_section();
 [[nodiscard]] const config::Section& match_section();
 [[nodiscard]] const config::Section& header_match_section();  // names of headers to what they hold

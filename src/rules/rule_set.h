@@ -26,12 +26,15 @@ namespace sluice::rules {
 
 // What rules look at.
 struct Asked {
-  const RequestView& request;  // headers, method, descriptor
-  std::string_view domain;     // empty: the default one
-  std::string_view host;       // normalised: lower case, without port
-  std::string_view path;       // normalised
-  std::string_view query;      // as sent
+  const RequestView& request;                // headers, descriptor
+  std::string_view method = request.method;  // in upper case
+  std::string_view domain;                   // empty: the default one
+  std::string_view host;                     // normalised: lower case, without port
+  std::string_view path;                     // normalised
+  std::string_view query;                    // as sent
   const identity::Identity& client;
+  std::string_view decoded_path;  // with slashes for escaped ones; empty: it has none, or
+                                  // those are no slashes on this host
 };
 
 // Rules on what is known before tokens are verified, and the others; and of these the ones whose
@@ -43,6 +46,13 @@ struct Matched {
   RuleNumber rule = 0;
   std::uint32_t host = 0;  // which of the rule's hosts and paths it was
   std::uint32_t path = 0;
+  bool decoded = false;  // that path is a template of the decoded path
+};
+
+// How the path of a request was matched.
+struct MatchedPath {
+  const PathTemplate* pattern = nullptr;  // null: the rule names no path
+  std::string_view text;                  // the reading of the path that it matches
 };
 
 // At most so many rules concern one request, and so many shadow rules beside them. More than a
@@ -55,11 +65,12 @@ struct Matches {
   std::size_t shadows = 0;           // among them
   std::size_t shadows_left_out = 0;  // for lack of room
   bool too_many = false;             // that are no shadows: the request has to be shed
-  bool enforced = false;             // one of them is not a shadow
+  bool enforced = false;             // one of those by the path is not a shadow
+  bool enforced_decoded = false;     // ... by the decoded path; where there is none, as above
 
   void clear() noexcept {
     count = shadows = shadows_left_out = 0;
-    too_many = enforced = false;
+    too_many = enforced = enforced_decoded = false;
   }
   [[nodiscard]] std::span<const Matched> span() const noexcept {
     return std::span{all}.first(count);
@@ -83,6 +94,9 @@ class RuleSet {
     return {.ignore_case = list_.ignore_case.holds_for(host),
             .ignore_parameters = list_.ignore_parameters.holds_for(host)};
   }
+  [[nodiscard]] identity::EscapedSlashes escaped_slashes(std::string_view host) const noexcept {
+    return list_.escaped_slashes.of(host);
+  }
 
   // By its name; nothing where there is none.
   [[nodiscard]] std::optional<RuleNumber> find(
@@ -94,6 +108,11 @@ class RuleSet {
   }
 
   // All rules of the phase that concern the request, those that lost in their group left out.
+  //
+  // If there is a decoded path, then all that would apply to either of the two: a group has a
+  // winner for each, so that none of the readings buys a more generous limit for the other. A rule
+  // that both match occurs once, with the decoded path: its spellings are one there, and a client
+  // could have any number of path parameters otherwise (/users/7%2Fx, /users/7%2F%2Fx, ...).
   void match(const Asked& asked, Phase phase, Matches& matches) const noexcept;
 
   // The first condition of a rule that does not hold: "method", "path", ... Empty: it concerns the
@@ -104,8 +123,7 @@ class RuleSet {
   // alternatives count twice. This is what must not grow with the number of rules.
   [[nodiscard]] std::size_t candidates(const Asked& asked) const noexcept;
 
-  // The template that matched; null: the rule names no path.
-  [[nodiscard]] const PathTemplate* path(const Matched& matched) const noexcept;
+  [[nodiscard]] MatchedPath path(const Asked& asked, const Matched& matched) const noexcept;
 
  private:
   struct Text {
@@ -170,6 +188,8 @@ class RuleSet {
                                             std::span<const HeaderView> headers) noexcept;
   [[nodiscard]] static std::string_view examine_client(const Match& match, std::uint16_t asks,
                                                        const identity::Identity& client) noexcept;
+  void match_reading(const Asked& asked, Phase phase, Matches& matches) const noexcept;
+  void match_decoded(const Asked& asked, Phase phase, Matches& matches) const noexcept;
   void look(std::span<const RuleNumber> candidates, Filed filed, const Asked& asked,
             std::uint32_t domain, Phase phase, Matches& matches) const noexcept;
   template <class Visit>

@@ -54,12 +54,13 @@ inline std::size_t candidates(const RuleSet& set, const Sent& sent) {
 inline std::vector<std::string> matching(const RuleSet& set, const Sent& sent,
                                          Phase phase = Phase::after_auth) {
   const RequestView request = view_of(sent);
+  const Asked asked = asked_by(sent, request);
   Matches matches;
-  set.match(asked_by(sent, request), phase, matches);
+  set.match(asked, phase, matches);
   std::vector<std::string> names;
   for (const Matched& one : matches.span()) {
     names.push_back(set.rules()[one.rule].name);
-    const PathTemplate* const path = set.path(one);
+    const PathTemplate* const path = set.path(asked, one).pattern;
     EXPECT_TRUE(path == nullptr || path->matches(sent.path)) << names.back();
   }
   return names;

@@ -25,6 +25,13 @@ std::pair<int, std::size_t> host_rank(std::string_view pattern) noexcept {
   return {pattern.starts_with('*') ? 1 : 2, pattern.size()};
 }
 
+// The same request by its other reading.
+Asked by_decoded_path(const Asked& asked) noexcept {
+  Asked other = asked;
+  other.path = std::exchange(other.decoded_path, {});
+  return other;
+}
+
 // Drawers that a request has looked into: one that repeats a field thousands of times is not
 // compared as often with the rules that ask for it. Some are forgotten, which costs comparisons.
 class SeenDrawers {
@@ -88,9 +95,9 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::ui
   if (compiled.domain != domain) return "domain";
 
   if ((compiled.asks & asks_method) != 0) {
-    const std::uint32_t bit = method_bit(asked.request.method);
+    const std::uint32_t bit = method_bit(asked.method);
     const bool usual = (compiled.methods & bit) != 0;
-    if (!usual && (bit != 0 || std::ranges::find(compiled.other_methods, asked.request.method) ==
+    if (!usual && (bit != 0 || std::ranges::find(compiled.other_methods, asked.method) ==
                                    compiled.other_methods.end())) {
       return "method";
     }
@@ -177,7 +184,12 @@ bool RuleSet::examine_cookies(const Text& wanted, std::span<const HeaderView> he
 
 std::string_view RuleSet::mismatch(RuleNumber rule, const Asked& asked) const noexcept {
   Matched matched;
-  return examine(rule, asked, domain_number(asked.domain), Filed::elsewhere, matched);
+  const std::uint32_t domain = domain_number(asked.domain);
+  const std::string_view wrong = examine(rule, asked, domain, Filed::elsewhere, matched);
+  if (wrong.empty() || asked.decoded_path.empty()) return wrong;
+  const bool other =
+      examine(rule, by_decoded_path(asked), domain, Filed::elsewhere, matched).empty();
+  return other ? std::string_view{} : wrong;
 }
 
 void RuleSet::look(std::span<const RuleNumber> candidates, Filed filed, const Asked& asked,
@@ -211,19 +223,51 @@ void RuleSet::add(const Matched& matched, Matches& matches) const noexcept {
 }
 
 void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noexcept {
+  match_reading(asked, phase, matches);
+  if (!asked.decoded_path.empty()) [[unlikely]]
+    match_decoded(asked, phase, matches);
+  if (matches.count < 2) return;
+  std::ranges::sort(std::span{matches.all}.first(matches.count), {}, &Matched::rule);
+}
+
+// Not inlined: its matches need some kilobytes of stack, which most requests do without.
+[[gnu::noinline]] void RuleSet::match_decoded(const Asked& asked, Phase phase,
+                                              Matches& matches) const noexcept {
+  Matches others;
+  match_reading(by_decoded_path(asked), phase, others);
+  matches.enforced_decoded = others.enforced;
+  matches.too_many |= others.too_many;
+  matches.shadows_left_out += others.shadows_left_out;
+  const std::size_t before = matches.count;
+  for (Matched one : others.span()) {
+    if (matches.too_many) return;
+    one.decoded = true;
+    const auto of_path = std::span{matches.all}.first(before);
+    const auto same = std::ranges::find(of_path, one.rule, &Matched::rule);
+    if (same == of_path.end()) {
+      add(one, matches);
+    } else {
+      *same = one;
+    }
+  }
+}
+
+void RuleSet::match_reading(const Asked& asked, Phase phase, Matches& matches) const noexcept {
   matches.clear();
   const std::uint32_t domain = domain_number(asked.domain);
   visit_candidates(asked, [&](std::span<const RuleNumber> candidates, Filed filed) {
     if (!candidates.empty()) look(candidates, filed, asked, domain, phase, matches);
   });
-  if (matches.count < 2) return;
-  std::ranges::sort(std::span{matches.all}.first(matches.count), {}, &Matched::rule);
+  matches.enforced_decoded = matches.enforced;
 }
 
 std::size_t RuleSet::candidates(const Asked& asked) const noexcept {
   std::size_t count = 0;
-  visit_candidates(
-      asked, [&](std::span<const RuleNumber> candidates, Filed) { count += candidates.size(); });
+  const auto add_up = [&](std::span<const RuleNumber> candidates, Filed) {
+    count += candidates.size();
+  };
+  visit_candidates(asked, add_up);
+  if (!asked.decoded_path.empty()) visit_candidates(by_decoded_path(asked), add_up);
   return count;
 }
 
@@ -243,7 +287,7 @@ void RuleSet::visit_candidates(const Asked& asked, Visit&& visit) const noexcept
     visit(candidates, Filed::at_its_place);
   });
   if (index_.uses(Asks::method)) {
-    look_into(index_.under(index_key(Asks::method, asked.request.method)));
+    look_into(index_.under(index_key(Asks::method, asked.method)));
   }
   if (index_.uses(Asks::header)) {
     for (const HeaderView& header : asked.request.headers) look_into_header(header, look_into);
@@ -391,9 +435,11 @@ bool RuleSet::loses(const Matched& newcomer, Matches& matches) const noexcept {
   return false;
 }
 
-const PathTemplate* RuleSet::path(const Matched& matched) const noexcept {
+MatchedPath RuleSet::path(const Asked& asked, const Matched& matched) const noexcept {
   const Compiled& compiled = compiled_[matched.rule];
-  return compiled.paths.empty() ? nullptr : &compiled.paths[matched.path];
+  if (compiled.paths.empty()) return {};
+  return {.pattern = &compiled.paths[matched.path],
+          .text = matched.decoded ? asked.decoded_path : asked.path};
 }
 
 }  // namespace sluice::rules

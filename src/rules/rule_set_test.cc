@@ -181,9 +181,10 @@ TEST(RuleSet, KnowsWhichOfManyPathsItWas) {
     const Sent sent{.path = base + "/7"};
     const RequestView request = view_of(sent);
     Matches matches;
-    set.match(asked_by(sent, request), Phase::after_auth, matches);
+    const Asked asked = asked_by(sent, request);
+    set.match(asked, Phase::after_auth, matches);
     ASSERT_EQ(matches.count, 1U);
-    EXPECT_EQ(set.path(matches.all[0])->text(), base + "/{id}");
+    EXPECT_EQ(set.path(asked, matches.all[0]).pattern->text(), base + "/{id}");
   }
 }
 

@@ -39,6 +39,11 @@ inline constexpr std::array kAlignWords{Word<Align>{"epoch", Align::epoch},
                                         Word<Align>{"calendar", Align::calendar},
                                         Word<Align>{"first_request", Align::first_request}};
 
+inline constexpr std::array kEscapedSlashesWords{
+    Word<identity::EscapedSlashes>{"reject", identity::EscapedSlashes::reject},
+    Word<identity::EscapedSlashes>{"decode", identity::EscapedSlashes::decode},
+    Word<identity::EscapedSlashes>{"keep", identity::EscapedSlashes::keep}};
+
 // `queue` is written as a map, since it needs a number.
 inline constexpr std::array kOverWords{Word<Over::Kind>{"reject", Over::Kind::reject},
                                        Word<Over::Kind>{"drop", Over::Kind::drop},

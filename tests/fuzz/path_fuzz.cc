@@ -7,17 +7,21 @@
 #include "fuzz.h"
 #include "identity/host.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace {
 
 using sluice::fuzz::expect;
-using sluice::identity::Backslash;
+using sluice::identity::EscapedSlashes;
 using sluice::identity::normalise_host;
 using sluice::identity::normalise_target;
 using sluice::identity::PathOptions;
+using sluice::identity::read_target;
 using sluice::identity::Target;
 
 void check_characters(std::string_view path) {
@@ -54,6 +58,76 @@ void check_target(std::string_view target, const PathOptions& options) {
   check_characters(once.path);
 }
 
+std::string decoded_once(std::string_view text) {
+  std::string decoded;
+  while (!text.empty()) {
+    const auto byte = sluice::decode_percent(text);
+    decoded += byte.value_or(text.front());
+    text.remove_prefix(byte ? 3 : 1);
+  }
+  return decoded;
+}
+
+using Segments = std::vector<std::string>;
+
+Segments split(const std::string& path) {
+  Segments segments;
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t slash = std::min(path.find('/', at), path.size());
+    if (slash > at) segments.push_back(path.substr(at, slash - at));
+    at = slash + 1;
+  }
+  return segments;
+}
+
+// What nginx finds a location by: decoded once, slashes merged, dot segments resolved. Nothing:
+// nginx rejects it.
+std::optional<Segments> as_nginx_reads(std::string_view target) {
+  Segments segments;
+  for (const std::string& segment : split(decoded_once(target.substr(0, target.find('?'))))) {
+    if (segment == ".") continue;
+    if (segment != "..") {
+      segments.push_back(segment);
+    } else if (segments.empty()) {
+      return std::nullopt;
+    } else {
+      segments.pop_back();
+    }
+  }
+  return segments;
+}
+
+Segments segments_of(std::string_view route) {
+  Segments segments = split(std::string{route});
+  for (std::string& segment : segments) segment = decoded_once(segment);
+  return segments;
+}
+
+// One of the readings has the segments that nginx finds; with none of the options, since nginx
+// knows neither parameters nor a case to ignore.
+void check_readings(std::string_view target, const PathOptions& options) {
+  std::array<char, 512> scratch{};
+  std::array<char, 512> other{};
+  std::array<char, 512> third{};
+  const Target refused = read_target(target, options, EscapedSlashes::reject, third, other);
+  const Target kept = read_target(target, options, EscapedSlashes::keep, scratch, other);
+  expect(!refused.ok() || !refused.has_escaped_slash, "none is left where they are rejected");
+  expect(!refused.ok() || refused.path == kept.path, "the settings differ in escaped slashes only");
+  const Target both = read_target(target, options, EscapedSlashes::decode, scratch, other);
+  expect(!both.ok() || kept.ok(), "what is read in two ways can be read in one");
+  if (!both.ok()) return;
+  expect(both.decoded.find("%2F") == std::string_view::npos &&
+             both.decoded.find("%5C") == std::string_view::npos,
+         "no escaped slash is left when they are decoded");
+  expect(both.decoded.empty() || both.decoded_route() != both.route(), "two readings differ");
+  if (!target.starts_with('/') || options.ignore_case || options.ignore_parameters) return;
+  const auto behind = as_nginx_reads(target);
+  if (!behind) return;
+  const bool is_read =
+      segments_of(both.route()) == *behind || segments_of(both.decoded_route()) == *behind;
+  expect(is_read, "one of the readings is that of nginx");
+}
+
 void check_host(std::string_view text) {
   std::array<char, 256> scratch{};
   std::array<char, 256> again{};
@@ -67,10 +141,14 @@ void check_host(std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text{data, data + size};
-  for (const Backslash backslash : {Backslash::refuse, Backslash::slash, Backslash::encode}) {
-    check_target(text, {.ignore_case = false, .backslash = backslash});
-    check_target("/" + text, {.ignore_case = true, .backslash = backslash});
-    check_target("/" + text, {.ignore_parameters = true, .backslash = backslash});
+  for (const bool decode : {false, true}) {
+    check_target(text, {.ignore_case = false, .decode_slashes = decode});
+    check_target("/" + text, {.ignore_case = true, .decode_slashes = decode});
+    check_target("/" + text, {.ignore_parameters = true, .decode_slashes = decode});
+  }
+  for (const std::string& target : {text, "/" + text}) {
+    check_readings(target, {});
+    check_readings(target, {.ignore_case = true, .ignore_parameters = true});
   }
   check_host(text);
   return 0;

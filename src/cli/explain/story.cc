@@ -3,6 +3,7 @@
 #include "cli/rule_text.h"
 #include "engine/key.h"
 #include "identity/host.h"
+#include "identity/method.h"
 #include "identity/path.h"
 #include "rules/per_text.h"
 
@@ -38,7 +39,7 @@ std::string instead_of(Missing missing, const IpAddress& address) {
 }
 
 std::vector<StoryValue> key_of(const rules::Rule& rule, const rules::Asked& asked,
-                               const rules::PathTemplate* path) {
+                               const rules::MatchedPath& path) {
   std::vector<StoryValue> key;
   engine::ValueScratch scratch;
   for (const Per& per : rule.per) {
@@ -123,16 +124,19 @@ Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch) {
   const RequestView& request = parts.request;
   const rules::RuleSet& rules = parts.engine.snapshot().rules();
   std::array<char, identity::kPathScratchBytes> path;
+  std::array<char, identity::kPathScratchBytes> decoded_path;
   std::array<char, identity::kHostScratchBytes> host;
   identity::Target target = identity::normalise_target(request.target, {}, path);
   // An absolute target names the host itself.
   const std::string asked_host{target.authority.empty() ? request.host : target.authority};
   story.host = identity::normalise_host(asked_host, host).value_or("");
-  if (rules.has_path_options()) {
-    target = identity::normalise_target(request.target, rules.path_options(story.host), path);
+  if (target.ok()) {
+    target = identity::read_target(request.target, rules.path_options(story.host),
+                                   rules.escaped_slashes(story.host), path, decoded_path);
   }
   story.path = target.ok() ? std::string{target.route()}
                            : fmt::format("cannot be told: {}", to_string(target.fault));
+  story.decoded_path = target.decoded_route();
   identity::Identity origin;
   parts.identifier.begin(request, origin);
   story.client = parts.identifier.identify(request, parts.now, scratch);
@@ -140,13 +144,16 @@ Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch) {
   story.listed = listed(parts, story.client);
   if (!target.ok()) return story;
 
+  identity::MethodScratch method;
   const auto asked_of = [&](const identity::Identity& client) {
     return rules::Asked{.request = request,
+                        .method = identity::upper_method(request.method, method),
                         .domain = request.domain,
                         .host = story.host,
                         .path = target.route(),
                         .query = target.query,
-                        .client = client};
+                        .client = client,
+                        .decoded_path = target.decoded_route()};
   };
   // Some rules are asked before anybody has proven anything.
   const rules::Asked early = asked_of(origin);
@@ -165,7 +172,7 @@ Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch) {
     one.mismatch = rules.mismatch(number, asked);
     one.lost = one.mismatch.empty() && !won[number];
     if (!won[number]) continue;
-    one.key = key_of(rule, asked, rules.path(*won[number]));
+    one.key = key_of(rule, asked, rules.path(asked, *won[number]));
     add_outcomes(one, parts, asked.client);
     one.not_asked = why_not_asked(one, parts.op);
   }

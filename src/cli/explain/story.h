@@ -50,6 +50,7 @@ struct RuleStory {
 // Views into what it was made of.
 struct Story {
   std::string path;
+  std::string decoded_path;  // with slashes for escaped ones; empty: there is no such reading
   std::string host;
   identity::Identity client;
   std::string address;

@@ -215,6 +215,9 @@ void tell(const ExplainedRequest& request, const Story& story, const engine::Op&
           Output& output) {
   output.write(fmt::format("request   {} {}\n", request.method, request.target));
   output.write(fmt::format("path      {}\n", story.path));
+  if (!story.decoded_path.empty()) {
+    output.write(fmt::format("      or  {}\n", story.decoded_path));
+  }
   output.write(fmt::format("host      {}\n", story.host));
   output.write(fmt::format("client    {}\n", client_text(story)));
   output.write(story.rules.empty() ? "rules     none was asked\n" : "rules\n");
@@ -226,12 +229,12 @@ void tell_json(const ExplainedRequest& request, const Story& story, const engine
                Output& output) {
   constexpr std::array<std::string_view, 3> kActions{"pass", "reject", "drop"};
   output.write(fmt::format(
-      R"({{"request":{{"method":{},"target":{},"path":{},"host":{}}},"client":{},)"
-      R"("rules":[{}],"allowed":{},"action":{},"reason":{},"status":{},"listed":{},"rule":{},)"
-      R"("decision":{}}})"
+      R"({{"request":{{"method":{},"target":{},"path":{},"decoded_path":{},"host":{}}},)"
+      R"("client":{},"rules":[{}],"allowed":{},"action":{},"reason":{},"status":{},"listed":{},)"
+      R"("rule":{},"decision":{}}})"
       "\n",
       json_string(request.method), json_string(request.target), json_string(story.path),
-      json_string(story.host), client_json(story),
+      or_null(story.decoded_path), json_string(story.host), client_json(story),
       joined(story.rules, [](const RuleStory& one) { return json_of(one); }),
       op.action == engine::Action::pass, json_string(kActions[static_cast<std::size_t>(op.action)]),
       json_string(engine::to_string(op.reason)), op.status, json_of(story.listed),

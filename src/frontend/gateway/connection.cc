@@ -244,6 +244,7 @@ void Connection::begin_exchange() {
   exchange.began = now();
   exchange.routing = gateway_.routing_;
   exchange.group = nullptr;
+  exchange.has_two_routes = false;
   exchange.tried = nullptr;
   exchange.failed_at = nullptr;
   exchange.attempts = exchange.retries = 0;

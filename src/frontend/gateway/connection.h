@@ -98,6 +98,7 @@ struct Exchange {
   BufferPool::Buffer answer_buffer;   // the head, or all of an answer, on its way to the client
   std::shared_ptr<Routing> routing;
   UpstreamGroup* group = nullptr;
+  bool has_two_routes = false;  // by the two readings of its path
   UpstreamServer* tried = nullptr;
   UpstreamAddresses::Shared failed_at;  // of that server; null: nothing has failed
   MonoTime sought_by;                   // the server, where its name was not known yet
@@ -209,6 +210,7 @@ class Connection : public net::ListHook {
   // connection_request.cc
   [[nodiscard]] Step begin_request();
   [[nodiscard]] store::Completion decide(const RequestView& request);
+  void route(const engine::Worker& worker);
   [[nodiscard]] Step after_decision();
   void leave_hold() noexcept;
   [[nodiscard]] Step pass_on();

@@ -2,7 +2,9 @@
 #include "base/text.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
+#include "net/http/header_lists.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 
@@ -19,6 +21,17 @@ bool is_written_here(ProxyWord word, ForwardedHeaders which) noexcept {
     case ProxyWord::forwarded: return writes_forwarded(which);
     default: return false;
   }
+}
+
+bool has_underscore(std::string_view name) noexcept {
+  return name.find('_') != std::string_view::npos;
+}
+
+// Servers may not be able to tell it from one that was looked at here.
+bool imitates_one_of(std::span<const std::string> names, std::string_view name) noexcept {
+  if (names.empty() || !has_underscore(name)) return false;
+  return std::ranges::any_of(names,
+                             [name](const std::string& one) { return net::reads_as(name, one); });
 }
 
 // The next one of a list that may have some already.
@@ -49,8 +62,11 @@ bool Connection::write_request_head() {
   for (std::size_t i = 0; i < passed.headers.size(); ++i) {
     const std::string_view name = passed.headers[i].name;
     const ProxyWord word = proxy_word(name);
-    if (word == ProxyWord::none) continue;
-    const bool may_pass = exchange.through_trusted && name.find('_') == name.npos;
+    if (word == ProxyWord::none) {
+      if (imitates_one_of(options().identifying_headers, name)) passed.restated.add(i);
+      continue;
+    }
+    const bool may_pass = exchange.through_trusted && !has_underscore(name);
     if (may_pass) trusted.add(word);
     if (!may_pass || is_written_here(word, options().forwarded_headers)) passed.restated.add(i);
   }

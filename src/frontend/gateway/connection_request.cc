@@ -83,14 +83,22 @@ Connection::Step Connection::begin_request() {
   exchange.client_hash = hash_of(gateway_.worker_.client());
   exchange.through_trusted = gateway_.worker_.client().through_trusted;
   if (exchange.op.reason != engine::Reason::bad_target) {
-    const std::optional<std::size_t> upstream =
-        exchange.routing->router.find(gateway_.worker_.host(), gateway_.worker_.path());
-    if (upstream) exchange.group = exchange.routing->groups[*upstream].get();
+    route(gateway_.worker_);
   }
   if (completion == store::Completion::now) return after_decision();
   phase_ = Phase::waiting;
   arm(std::chrono::milliseconds{20});
   return Step::wait;
+}
+
+// Where a server may read the path in two ways, both have to lead to the same upstream.
+void Connection::route(const engine::Worker& worker) {
+  Exchange& exchange = *exchange_;
+  const Router& router = exchange.routing->router;
+  const std::optional<std::size_t> upstream = router.find(worker.host(), worker.path());
+  exchange.has_two_routes = !worker.decoded_path().empty() &&
+                            router.find(worker.host(), worker.decoded_path()) != upstream;
+  if (upstream) exchange.group = exchange.routing->groups[*upstream].get();
 }
 
 // The first request of a worker, and then one in many, is looked at more closely.
@@ -165,6 +173,9 @@ Connection::Step Connection::check_request() {
     return refused(413, "the body is too large");
   }
   if (request.method == "OPTIONS" && max_forwards(request.headers) == 0) return answer_options();
+  if (exchange_->has_two_routes) {
+    return refused(400, "with and without the escaped slash the path has different routes");
+  }
   if (exchange_->group == nullptr) return refused(404, "no route leads there");
   return Step::again;
 }

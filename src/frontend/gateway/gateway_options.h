@@ -85,6 +85,8 @@ struct GatewayOptions {
   bool starts_traces = false;  // for requests without a trace context, or with a malformed one
   bool samples_traces = true;  // those that are started
   identity::IpRangeSet trusted_proxies;  // who may speak the PROXY protocol
+  // Headers that clients are told apart by, in lower case: with _ for - they do not pass.
+  std::vector<std::string> identifying_headers;
 };
 
 }  // namespace sluice::gateway

@@ -153,6 +153,8 @@ TEST(ChunkedDecoder, RefusesTrailersThatComeTooLate) {
                                  "Cache-Control",
                                  "Max-Forwards",
                                  "X_Forwarded_For",
+                                 "Transfer_Encoding",
+                                 "Content_Length",
                                  "X-Forwarded-User",
                                  "True-Client-IP",
                                  "X_Client_IP",

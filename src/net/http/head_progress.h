@@ -32,8 +32,8 @@ struct HeadProgress {
   }
 };
 
-// `Rules` are those of a direction: kDirection, kEmptyLineMayComeFirst, kLineTooLong, and
-// parse_start_line(line), which returns a fault or none.
+// `Rules` are those of a direction: kDirection, kEmptyLineMayComeFirst,
+// parse_start_line(line), which returns a fault or none, and line_too_long(its beginning).
 template <class Rules>
 [[nodiscard]] HeadParse read_start_line(HeadProgress& progress, std::string_view bytes,
                                         std::size_t line_bytes_max, const Rules& rules) noexcept {
@@ -47,7 +47,7 @@ template <class Rules>
   if (end.state == LineEnd::State::need_more) {
     cursor.scanned = end.at;
     const bool is_full = window.size() == cursor.begin + line_bytes_max;
-    return is_full ? faulty(Rules::kLineTooLong) : HeadParse{};
+    return is_full ? faulty(Rules::line_too_long(window.substr(cursor.line))) : HeadParse{};
   }
   const std::string_view line = window.substr(cursor.line, end.at - cursor.line);
   if (const HttpFault fault = rules.parse_start_line(line)) return faulty(fault);
@@ -63,7 +63,12 @@ template <class Rules>
   const auto note = [&facts = progress.facts](const HeaderView& header, std::size_t place,
                                               std::string_view raw_value) noexcept -> HttpFault {
     const KnownHeader known = known_header(header.name);
-    if (known == KnownHeader::other) return {};
+    if (known == KnownHeader::other) {
+      const bool may_imitate = Rules::kDirection == Direction::request;
+      if (may_imitate && imitates_known(header.name)) [[unlikely]]
+        return bad_request(kImitates);
+      return {};
+    }
     return note_known(facts, Rules::kDirection, known, {header, place, raw_value});
   };
   return read_fields(bytes, progress.cursor, limits, into, note);

@@ -127,8 +127,8 @@ bool is_hop_by_hop(std::string_view name, std::span<const HeaderView> all) noexc
 }
 
 bool is_forbidden_trailer(std::string_view name) noexcept {
-  return known_header(name) != KnownHeader::other || reads_as_one_of(kNeverInTrailers, name) ||
-         is_word_of_proxies(name);
+  return known_header(name) != KnownHeader::other || imitates_known(name) ||
+         reads_as_one_of(kNeverInTrailers, name) || is_word_of_proxies(name);
 }
 
 }  // namespace sluice::net

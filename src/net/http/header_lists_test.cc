@@ -84,6 +84,15 @@ TEST(KnownHeader, IsNotMistakenForAnother) {
         "x", "", "Transfer_Encoding", "Hosu", "te-"}) {
     EXPECT_EQ(known_header(name), KnownHeader::other) << name;
   }
+  for (const char* const name :
+       {"Content_Length", "transfer_ENCODING", "Keep_Alive", "HTTP2_Settings", "Proxy_Connection",
+        "Proxy_Authorization", "proxy_authenticate"}) {
+    EXPECT_TRUE(imitates_known(name)) << name;
+  }
+  for (const char* const name : {"Content-Length", "Content_Lengtx", "Content_Type", "My_Header_",
+                                 "", "x_y", "Transfer_Encodin_", "proxy_authentication"}) {
+    EXPECT_FALSE(imitates_known(name)) << name;
+  }
   for (unsigned byte = 0x21; byte < 0x7f; ++byte) {
     const std::string name{'t', static_cast<char>(byte)};
     EXPECT_EQ(known_header(name) == KnownHeader::te, byte == 'e' || byte == 'E') << name;

@@ -68,6 +68,29 @@ template <std::size_t Size>
   }
 }
 
+// Whether it would be one of these with - for _: programs behind CGI and its like cannot tell the
+// two apart, and would take a length for the body that nothing else does. The name must be a token.
+[[nodiscard]] constexpr bool imitates_known(std::string_view name) noexcept {
+  const auto is = [&name](std::string_view known) {
+    const char* at = name.data();
+    for (const char wanted : known) {
+      const char c = *at++;
+      if ((c == '_' ? '-' : c | 0x20) != wanted) return false;
+    }
+    return true;
+  };
+  switch (name.size()) {  // most names differ at the place of the underscore
+    case 10: return name[4] == '_' && is("keep-alive");
+    case 14:
+      return (name[7] == '_' && is("content-length")) || (name[5] == '_' && is("http2-settings"));
+    case 16: return name[5] == '_' && is("proxy-connection");
+    case 17: return name[8] == '_' && is("transfer-encoding");
+    case 18: return name[5] == '_' && is("proxy-authenticate");
+    case 19: return name[5] == '_' && is("proxy-authorization");
+    default: return false;
+  }
+}
+
 // Whether it concerns one connection, so that no proxy passes it on, whatever Connection says.
 [[nodiscard]] constexpr bool is_hop_by_hop(KnownHeader header) noexcept {
   using enum KnownHeader;

@@ -15,6 +15,8 @@ namespace sluice::net {
 
 enum class Direction : std::uint8_t { request, response };
 
+inline constexpr const char* kImitates = "a header of the connection, written with an underscore";
+
 struct MessageFacts {
   std::uint64_t content_length = 0;
   bool has_content_length = false;

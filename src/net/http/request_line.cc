@@ -11,6 +11,16 @@ namespace {
 
 // Longer than any that is registered.
 constexpr std::size_t kMethodBytesMax = 32;
+constexpr HttpFault kMethodTooLong{501, "the method is too long"};
+
+// Methods are told apart by case, but not by every server: one that takes `head` for HEAD would
+// end its answer elsewhere than we do.
+bool frames_otherwise(std::string_view method) noexcept {
+  constexpr std::string_view kMethods[] = {"HEAD", "CONNECT", "TRACE"};
+  return std::ranges::any_of(kMethods, [method](std::string_view one) {
+    return method.size() == one.size() && method != one && equals_ignoring_case(method, one);
+  });
+}
 
 // ---- version ----------------------------------------------------------------------------------
 
@@ -77,12 +87,20 @@ const char* target_mistake(std::string_view rest, std::size_t end) noexcept {
 
 }  // namespace
 
+HttpFault long_request_line(std::string_view beginning) noexcept {
+  if (find_not_a(token_character, beginning) > kMethodBytesMax) return kMethodTooLong;
+  return {414, "the request line is too long"};
+}
+
 HttpFault parse_request_line(std::string_view line, RequestHead& head) noexcept {
   const std::size_t method = find_not_a(token_character, line);
   if (method == 0 || method == line.size() || line[method] != ' ') {
     return bad_request("the request line does not begin with a method");
   }
-  if (method > kMethodBytesMax) return {501, "an unknown method"};
+  if (method > kMethodBytesMax) return kMethodTooLong;
+  if (frames_otherwise(line.substr(0, method))) {
+    return {501, "HEAD, CONNECT and TRACE are written in capitals"};
+  }
   const std::string_view rest = line.substr(method + 1);
   const std::size_t target = find_not_target(rest);
   if (target == 0 || target == rest.size() || rest[target] != ' ') {

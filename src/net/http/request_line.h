@@ -11,4 +11,7 @@ namespace sluice::net {
 // Fills method, target, path_and_query, version, and the host if the target names one.
 [[nodiscard]] HttpFault parse_request_line(std::string_view line, RequestHead& head) noexcept;
 
+// What is wrong with one that is longer than it may be, by its beginning.
+[[nodiscard]] HttpFault long_request_line(std::string_view beginning) noexcept;
+
 }  // namespace sluice::net

@@ -11,8 +11,10 @@ struct RequestRules {
   static constexpr Direction kDirection = Direction::request;
   // What a client of old sends behind a body is no part of the next request.
   static constexpr bool kEmptyLineMayComeFirst = true;
-  static constexpr HttpFault kLineTooLong{414, "the request line is too long"};
 
+  [[nodiscard]] static HttpFault line_too_long(std::string_view beginning) noexcept {
+    return long_request_line(beginning);
+  }
   [[nodiscard]] HttpFault parse_start_line(std::string_view line) const noexcept {
     return parse_request_line(line, head);
   }

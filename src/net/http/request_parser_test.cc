@@ -125,6 +125,28 @@ TEST(RequestParser, TellsHowLongTheBodyIs) {
   EXPECT_EQ(Good { get("TRANSFER-encoding:chunked\r\n") } -> body, (BodyFraming{Kind::chunked}));
 }
 
+// Programs behind CGI and its like read them as the names with dashes.
+TEST(RequestParser, RefusesImitationsOfFraming) {
+  for (const char* const line : {"Content_Length: 5", "Transfer_Encoding: chunked", "KEEP_ALIVE: 1",
+                                 "Proxy_Connection: close"}) {
+    EXPECT_EQ(outcome_at_once<RequestParser>(get(std::string{line} + "\r\n")),
+              "400 a header of the connection, written with an underscore")
+        << line;
+  }
+  EXPECT_EQ(Good { get("X_Mine: 1\r\nContent_Type: a\r\n") } -> headers.size(), 3U);
+}
+
+// Whatever its length: that it is no method is seen before the line ends.
+TEST(RequestParser, SaysThatAMethodIsTooLong) {
+  const std::string refused = "501 the method is too long";
+  EXPECT_EQ(outcome_at_once<RequestParser>(std::string(33, 'M') + " / HTTP/1.1\r\nHost: a\r\n\r\n"),
+            refused);
+  EXPECT_EQ(outcome_at_once<RequestParser>(std::string(9000, 'M')), refused);
+  EXPECT_EQ(
+      outcome_at_once<RequestParser>(std::string(9000, 'M') + " / HTTP/1.1\r\nHost: a\r\n\r\n"),
+      refused);
+}
+
 TEST(RequestParser, TellsWhetherTheConnectionStays) {
   EXPECT_TRUE(Good { get("") } -> keep_alive);
   EXPECT_TRUE(Good { get("Connection: keep-alive\r\n") } -> keep_alive);

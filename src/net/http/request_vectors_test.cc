@@ -233,6 +233,7 @@ TEST(RequestVectors, OfRequestLinesAreRefused) {
   const std::string no_target = "400 the request line has no target";
   const std::string neither = "400 the target is neither a path nor an address of http";
   const std::string bad_host = "400 the host in the target is malformed";
+  const std::string capitals = "501 HEAD, CONNECT and TRACE are written in capitals";
   const auto row = [](const char* what, const std::string& line, const std::string& answer) {
     return Vector{what, line + "\r\nHost: a\r\n\r\n", answer};
   };
@@ -263,7 +264,11 @@ TEST(RequestVectors, OfRequestLinesAreRefused) {
       row("a bracket in the method", "GE(T / HTTP/1.1", method),
       row("a colon behind the method", "GET: / HTTP/1.1", method),
       row("UTF-8 in the method", "G\xc3\x89T / HTTP/1.1", method),
-      row("a method of 33 letters", std::string(33, 'M') + " / HTTP/1.1", "501 an unknown method"),
+      row("a method of 33 letters", std::string(33, 'M') + " / HTTP/1.1",
+          "501 the method is too long"),
+      row("HEAD in lower case", "head / HTTP/1.1", capitals),
+      row("CONNECT in mixed case", "Connect a:1 HTTP/1.1", capitals),
+      row("TRACE in lower case", "trace / HTTP/1.1", capitals),
       row("no target", "GET HTTP/1.1", no_version),
       row("a space in the target", "GET /a b HTTP/1.1", bad_version),
       row("a fragment", "GET /a#b HTTP/1.1", character),

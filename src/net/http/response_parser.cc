@@ -39,7 +39,10 @@ HttpFault parse_status_line(std::string_view line, ResponseHead& head) noexcept 
 struct ResponseRules {
   static constexpr Direction kDirection = Direction::response;
   static constexpr bool kEmptyLineMayComeFirst = false;
-  static constexpr HttpFault kLineTooLong = bad_response("the status line is too long");
+
+  [[nodiscard]] static HttpFault line_too_long(std::string_view /*beginning*/) noexcept {
+    return bad_response("the status line is too long");
+  }
 
   [[nodiscard]] HttpFault parse_start_line(std::string_view line) const noexcept {
     return parse_status_line(line, head);
