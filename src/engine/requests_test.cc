@@ -460,6 +460,32 @@ TEST_F(Requests, AreChargedAfterwardsIfTheRuleSaysSo) {
   EXPECT_EQ(ask({}), Action::reject) << "three are used";
 }
 
+// Of gRPC all answers are 200; what became of the call is in another status.
+TEST_F(Requests, AreCountedByTheStatusOfGrpc) {
+  rules::Rule failures = rule("failures", {limit("2/1h")});
+  failures.count = rules::Count{.grpc_statuses = {7, 16}, .after = false};
+  const auto answered = [&](std::optional<std::uint8_t> grpc_status) {
+    EXPECT_EQ(decide(op_, {}), store::Completion::now);
+    const bool passes = op_.action == Action::pass;
+    const ResponseView response{.status = 200, .grpc_status = grpc_status, .headers = {}};
+    worker_->settle(op_, passes ? &response : nullptr, now_);
+    return passes;
+  };
+  for (const bool after : {false, true}) {
+    now_ = {.mono = now_.mono + 2h, .wall_offset = now_.wall_offset};
+    failures.count->after = after;
+    use({failures});
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_TRUE(answered(0)) << "OK is not counted";
+      EXPECT_TRUE(answered(8)) << "nor is another failure";
+      EXPECT_TRUE(answered(std::nullopt)) << "nor what is no gRPC";
+    }
+    EXPECT_TRUE(answered(16));
+    EXPECT_TRUE(answered(7));
+    EXPECT_FALSE(answered(0)) << "two are used";
+  }
+}
+
 // Whoever leaves before the answer is charged as if it had counted: else leaving would be a way to
 // ask without limit.
 TEST_F(Requests, AreChargedAfterwardsThoughTheClientLeft) {
