@@ -71,6 +71,19 @@ class Headers(GatewayTest):
         for name in ("forwarded", "x-real-ip", "x_forwarded_for"):
             self.assertIsNone(request.get(name), name)
 
+    # The header that addresses are read from is a proxy's word, too, whatever it is called.
+    def test_the_address_header_goes_on_as_it_was_believed(self):
+        def passed(trusted, *lines):
+            clients = f"{{trusted_proxies: [{trusted}], address_from: cf-connecting-ip}}"
+            request = self.passed(*lines, more=f"clients: {clients}")
+            return request.all("cf-connecting-ip") + request.all("cf_connecting_ip")
+
+        one = "CF-Connecting-IP: 10.1.1.1"
+        self.assertEqual(passed("192.0.2.1", one), [], "of a stranger")
+        self.assertEqual(passed("127.0.0.1", one), ["10.1.1.1"])
+        self.assertEqual(passed("127.0.0.1", one, "Cf-Connecting-Ip: 10.1.1.2"), [], "of two")
+        self.assertEqual(passed("127.0.0.1", one, "Cf_Connecting_Ip: 10.1.1.2"), ["10.1.1.1"])
+
     # Behind a proxy that nobody named, one limit would be for everybody: that is told, once.
     def test_the_operator_hears_that_a_proxy_is_not_trusted(self):
         front = self.gateway(self.upstream())
