@@ -128,6 +128,8 @@ class Headers(GatewayTest):
                     self.assertEqual(second, 200 if passed else 429)
                 self.assertEqual(app.requests[0].all("x-forwarded-for"), passed)
                 front.stop()
+                logged = "10.1.1.1 - " if passed else "unix - "
+                self.assertTrue(self.log().startswith(logged), self.log())
 
     def test_the_port_is_the_one_that_the_client_came_to(self):
         app = self.upstream()
