@@ -54,6 +54,7 @@ TEST(Credentials, AreNotFoundElsewhere) {
   EXPECT_EQ(read(all, "/?key=q", {{Kind::query, "other"}}, false), "nothing");
   EXPECT_EQ(read(all, "/?key=q", {}, false), "nothing");
   EXPECT_EQ(read(all, "/?key=q", {{Kind::cookie, "key"}}, false), "key c");
+  EXPECT_EQ(read({{"x-other", "key=c"}}), "nothing") << "a cookie stands in Cookie";
   EXPECT_EQ(read({{"authorization", "Bearer t"}, {"authorization", "Bearer t"}}, "/",
                  {{Kind::header, "x-api-key"}}, false),
             "nothing")
