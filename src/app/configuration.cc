@@ -5,6 +5,7 @@
 #include "base/duration.h"
 #include "base/read_file.h"
 #include "base/rfc3339.h"
+#include "base/text.h"
 #include "config/document.h"
 #include "identity/geo.h"
 #include "identity/jwks.h"
@@ -72,7 +73,9 @@ class ConfigurationReader {
     clients.policy = {.require_proof = reader.flag("require", false),
                       .exempt_preflights = reader.text("preflight") == "exempt"};
     if (const Node* keys = reader.find("api_keys")) clients.api_keys = api_keys(*keys);
-    if (const Node* tokens = reader.find("tokens")) clients.tokens = this->tokens(*tokens);
+    if (const Node* tokens = reader.find("tokens")) {
+      clients.tokens = this->tokens(*tokens, diagnostics);
+    }
     if (const Node* geo = reader.find("geo")) {
       const Reader files{*geo, geo_section(), checked_};
       clients.country_file = path(files.text("country"));
@@ -192,8 +195,28 @@ class ConfigurationReader {
     return keys;
   }
 
-  [[nodiscard]] TokensConfig tokens(const Node& map) const {
+  // Keys are read from files; an address would be looked for as a file of that name.
+  static bool names_url(const Reader& reader, std::string_view key, Diagnostics& diagnostics) {
+    bool found = false;
+    for (const Node* node : reader.list(key)) {
+      if (node->text.find("://") == std::string::npos) continue;
+      found = true;
+      diagnostics.error(*node,
+                        fmt::format("{} is a URL, and '{}' names files: keys are not fetched yet",
+                                    sluice::quoted(node->text), key),
+                        "save the keys to a file, as with curl -o FILE URL, and name the file; "
+                        "the server reads it again when it changes");
+    }
+    return found;
+  }
+
+  // Nothing: it names what is no file.
+  [[nodiscard]] std::optional<TokensConfig> tokens(const Node& map,
+                                                   Diagnostics& diagnostics) const {
     const Reader reader{map, tokens_section(), checked_};
+    bool has_url = names_url(reader, "jwks", diagnostics);
+    has_url |= names_url(reader, "public_key", diagnostics);
+    if (has_url) return std::nullopt;
     TokensConfig tokens;
     tokens.jwks = paths(reader, "jwks");
     tokens.public_keys = paths(reader, "public_key");

@@ -274,6 +274,24 @@ TEST(Configuration, SaysWhichFilesCannotBeUsed) {
   EXPECT_THAT(diagnostics.text(), HasSubstr("keys.yaml:3:5: 'hash' is missing in key"));
 }
 
+// It is no file that is missing.
+TEST(Configuration, SaysThatKeysAreNotFetched) {
+  config::Diagnostics diagnostics;
+  const Configuration configuration =
+      read_configuration(std::string{kRules} +
+                             "clients:\n  tokens: {jwks: [a.json, 'https://login.example/jwks'],\n"
+                             "           public_key: 'http://login.example/pem'}\n",
+                         "dir/sluice.yaml", diagnostics);
+  EXPECT_EQ(diagnostics.errors(), 2U) << diagnostics.text();
+  EXPECT_THAT(
+      diagnostics.text(),
+      HasSubstr("'https://login.example/jwks' is a URL, and 'jwks' names files: keys are not "
+                "fetched yet; save the keys to a file, as with curl -o FILE URL, and name "
+                "the file; the server reads it again when it changes"));
+  EXPECT_THAT(diagnostics.text(), HasSubstr("'http://login.example/pem' is a URL"));
+  EXPECT_FALSE(configuration.clients.tokens);
+}
+
 TEST(Configuration, SaysThatAKeyedHashNeedsASecret) {
   const testing::TempFolder folder;
   std::ofstream{folder.file("keys.yaml")} << "keys: [{name: a, hash: '"

@@ -62,6 +62,8 @@ std::string_view word(Per::Kind kind) noexcept {
 
 void add_address(Writer& label, std::string_view bytes, const Per& per) noexcept {
   const bool v4 = bytes.size() == 4;
+  // Clients of Unix sockets have no address, and none but them is counted by 0.0.0.0.
+  if (v4 && bytes == std::string_view{"\0\0\0\0", 4}) return label.add("unix");
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (::inet_ntop(v4 ? AF_INET : AF_INET6, bytes.data(), text.data(), text.size()) == nullptr) {
     return;

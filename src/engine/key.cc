@@ -2,6 +2,7 @@
 
 #include "engine/stated_number.h"
 #include "identity/fields.h"
+#include "identity/headers.h"
 
 #include <algorithm>
 #include <charconv>
@@ -34,39 +35,65 @@ std::string_view descriptor_value(const RequestView& request, std::string_view k
   return {};
 }
 
+// The value of a header. Empty also where several lines disagree.
+std::string_view only_header(const RequestView& request, std::string_view lower_name) noexcept {
+  std::string_view value;
+  bool found = false;
+  for (const HeaderView& one : request.headers) {
+    if (!identity::reads_as(one, lower_name)) continue;
+    if (found && one.value != value) return {};
+    value = one.value;
+    found = true;
+  }
+  return value;
+}
+
 // As with headers. One that is too long to be read counts as missing, too.
 std::string_view only_query_field(std::string_view query, std::string_view name,
                                   ValueScratch& scratch) noexcept {
-  std::string_view first_sent;
-  std::size_t found = 0;
+  std::optional<identity::Decoded> value;
   while (const auto field = identity::take_query_field(query)) {
     if (!identity::decodes_to(field->name, name)) continue;
-    if (found++ == 0) first_sent = field->value;
-    if (field->value != first_sent) return {};
+    if (!value) {
+      value = identity::decode_field(field->value, scratch);
+    } else if (!value->whole || !identity::decodes_to(field->value, value->text)) {
+      return {};
+    }
   }
-  const identity::Decoded value = identity::decode_field(first_sent, scratch);
-  return value.whole ? value.text : std::string_view{};
+  return value && value->whole ? value->text : std::string_view{};
 }
 
-// It is there, but cannot be told: it says several things, or more than is read. Who sends that is
-// not treated as if he had sent nothing.
-bool is_unclear(const Per& per, const rules::Asked& asked) noexcept {
+// Why a value that the request chooses cannot be told.
+enum class Untold : std::uint8_t {
+  absent,    // or empty
+  too_long,  // more than is read
+  differs,   // stated more than once, and not alike
+};
+
+Untold untold_header(const RequestView& request, std::string_view name) noexcept {
+  const auto says_something = [&](const HeaderView& one) {
+    return !one.value.empty() && identity::reads_as(one, name);
+  };
+  return std::ranges::any_of(request.headers, says_something) ? Untold::differs : Untold::absent;
+}
+
+Untold untold_query_field(std::string_view query, std::string_view name) noexcept {
   std::size_t found = 0;
-  bool whole = true;
-  if (per.kind == Per::Kind::header) {
-    for (const HeaderView& one : asked.request.headers) {
-      found += equals_ignoring_case(one.name, per.name) ? 1U : 0U;
-    }
-  } else if (per.kind == Per::Kind::query) {
-    std::string_view query = asked.query;
-    ValueScratch scratch;
-    while (const auto field = identity::take_query_field(query)) {
-      if (!identity::decodes_to(field->name, per.name)) continue;
-      ++found;
-      whole = identity::decode_field(field->value, scratch).whole;
-    }
+  bool is_empty = true;
+  while (const auto field = identity::take_query_field(query)) {
+    if (!identity::decodes_to(field->name, name)) continue;
+    ++found;
+    is_empty &= field->value.empty();
   }
-  return found > 1 || !whole;
+  if (is_empty) return Untold::absent;
+  return found > 1 ? Untold::differs : Untold::too_long;
+}
+
+// Of a value that only_header or only_query_field could not tell.
+Untold untold(const Per& per, const rules::Asked& asked) noexcept {
+  if (per.kind == Per::Kind::header) return untold_header(asked.request, per.name);
+  if (per.kind == Per::Kind::query) return untold_query_field(asked.query, per.name);
+  return Untold::absent;
 }
 
 // What one value costs. More than can be read is the most; what is no number costs as if there were
@@ -90,24 +117,14 @@ std::uint64_t cost_in_headers(const rules::CostRule& cost,
                               std::span<const HeaderView> headers) noexcept {
   std::uint64_t most = 0;
   for (const HeaderView& one : headers) {
-    if (equals_ignoring_case(one.name, cost.name)) most = std::max(most, cost_in(one.value, cost));
+    if (!identity::reads_as(one, cost.name)) continue;
+    each_element(one.value,
+                 [&](std::string_view text) { most = std::max(most, cost_in(text, cost)); });
   }
   return most;
 }
 
 }  // namespace
-
-std::string_view only_header(const RequestView& request, std::string_view lower_name) noexcept {
-  std::string_view value;
-  bool found = false;
-  for (const HeaderView& one : request.headers) {
-    if (!equals_ignoring_case(one.name, lower_name)) continue;
-    if (found && one.value != value) return {};
-    value = one.value;
-    found = true;
-  }
-  return value;
-}
 
 std::string_view value_of(const Per& per, const rules::Asked& asked, const rules::MatchedPath& path,
                           ValueScratch& scratch) noexcept {
@@ -156,9 +173,12 @@ Key key_of(const Plan& plan, const rules::Asked& asked, const rules::MatchedPath
       digest.add(static_cast<std::uint8_t>(per.kind), value);
       continue;
     }
+    // By none of them: a client that adds another one must not get another counter.
+    const Untold why = untold(per, asked);
+    if (why == Untold::differs) return {.fate = Key::Fate::ambiguous, .digest = {}};
     switch (rule.missing) {
       case Missing::skip:
-        if (!is_unclear(per, asked)) return {.fate = Key::Fate::skipped, .digest = {}};
+        if (why == Untold::absent) return {.fate = Key::Fate::skipped, .digest = {}};
         add_address(digest, asked.client.address);
         break;
       case Missing::refuse: return {.fate = Key::Fate::refused, .digest = {}};

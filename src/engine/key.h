@@ -12,9 +12,10 @@ namespace sluice::engine {
 
 struct Key {
   enum class Fate : std::uint8_t {
-    counted,  // under this digest
-    skipped,  // a value is missing, and then the rule does not apply
-    refused,  // a value is missing, and then the request is refused
+    counted,    // under this digest
+    skipped,    // a value is missing, and then the rule does not apply
+    refused,    // a value is missing, and then the request is refused
+    ambiguous,  // a value is stated twice, differently
   };
   Fate fate = Fate::counted;
   Digest digest;
@@ -24,12 +25,9 @@ struct Key {
 [[nodiscard]] Key key_of(const Plan& plan, const rules::Asked& asked,
                          const rules::MatchedPath& path) noexcept;
 
-// The value of a header. Empty also where several lines disagree: the server behind may take
-// another one than we do, so that a client could vary what is counted and keep what is used.
-[[nodiscard]] std::string_view only_header(const RequestView& request,
-                                           std::string_view lower_name) noexcept;
-
-// One value as it goes into the key; empty: missing. Some are written to the scratch.
+// One value as it goes into the key; empty: missing, or stated twice, differently: the server
+// behind may take another one than we do, so that a client could vary what is counted and keep what
+// is used. Some are written to the scratch.
 using ValueScratch = std::array<char, 1024>;
 [[nodiscard]] std::string_view value_of(const rules::Per& per, const rules::Asked& asked,
                                         const rules::MatchedPath& path,

@@ -30,21 +30,23 @@ enum class Action : std::uint8_t {
 };
 
 enum class Reason : std::uint8_t {
-  allowed,          // every limit has room
-  unmatched,        // no rule concerns it, and then requests pass
-  limited,          // a limit is reached
-  never,            // it costs more than a limit ever has
-  queue_full,       // a limit is reached, and as many as may wait are waiting
-  blocked,          // a limit was reached before, and that costs some time
-  allow_listed,     // somebody who is not counted
-  preflight,        // a browser's question, which is not counted
-  deny_listed,      // somebody who does not pass
-  missing_value,    // a rule wants a value that is not there
-  unauthenticated,  // nobody knows who is asking, and that is required
-  no_rule,          // no rule concerns it, and then requests are rejected
-  too_many_rules,   // more limits than one request may have
-  bad_target,       // its path cannot be told
-  store_failed,     // nobody could say, and the rule wants that to be a no
+  allowed,                // every limit has room
+  unmatched,              // no rule concerns it, and then requests pass
+  limited,                // a limit is reached
+  never,                  // it costs more than a limit ever has
+  queue_full,             // a limit is reached, and as many as may wait are waiting
+  blocked,                // a limit was reached before, and that costs some time
+  allow_listed,           // somebody who is not counted
+  preflight,              // a browser's question, which is not counted
+  deny_listed,            // somebody who does not pass
+  missing_value,          // a rule wants a value that is not there
+  ambiguous_value,        // a rule counts by a value that the request states twice, differently
+  unauthenticated,        // nobody knows who is asking, and that is required
+  ambiguous_credentials,  // two credentials of one kind: servers differ in which one they take
+  no_rule,                // no rule concerns it, and then requests are rejected
+  too_many_rules,         // more limits than one request may have
+  bad_target,             // its path cannot be told
+  store_failed,           // nobody could say, and the rule wants that to be a no
 };
 [[nodiscard]] std::string_view to_string(Reason reason) noexcept;
 

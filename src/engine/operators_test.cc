@@ -249,6 +249,16 @@ TEST_F(Blocks, NameTheAddressWhereAValueIsMissing) {
   EXPECT_EQ(book->list(now_.wall())[0].label, "ip=192.0.2.66");
 }
 
+// A client of a Unix socket has no address, which is 0.0.0.0 to rules.
+TEST_F(Blocks, CallClientsOfUnixSocketsUnix) {
+  const auto book = BlockBook::open("").value();
+  worker_->use(book.get());
+  use({blocking({per(Kind::ip)})});
+  EXPECT_EQ(passed(3, {.ip = "0.0.0.0"}), 1);
+  ASSERT_EQ(book->list(now_.wall()).size(), 1U);
+  EXPECT_EQ(book->list(now_.wall())[0].label, "ip=unix");
+}
+
 // Rules of two domains may have one name.
 TEST_F(Blocks, NameTheDomainUnlessItIsTheDefaultOne) {
   const auto book = BlockBook::open("").value();

@@ -85,8 +85,9 @@ TEST_F(Requests, BringTheirAmountInAHeaderOfATrustedProxyOnly) {
   EXPECT_EQ(passed_as({.user = "b", .through_trusted = false}, 100, headers), 5);
 }
 
-// Of two lines one may be the client's own, whichever it is that the proxy wrote.
-TEST_F(Requests, BringNoAmountInHeadersThatDisagree) {
+// Of two lines one may be the client's own, whichever it is that the proxy wrote: adding one never
+// brings more.
+TEST_F(Requests, BringTheLeastAmountOfHeadersThatDisagree) {
   use({rule(
       "r",
       {brought("5/1h", {.kind = rules::AmountFrom::Kind::header, .name = "x-quota", .max = 50})},
@@ -97,6 +98,15 @@ TEST_F(Requests, BringNoAmountInHeadersThatDisagree) {
   EXPECT_EQ(passed_as({.user = "b", .through_trusted = true}, 100,
                       {{"X-Quota", "20"}, {"x-quota", "20"}}),
             20);
+  const std::vector<std::vector<HeaderView>> less{{{"X-Quota", "2"}, {"x-quota", "50"}},
+                                                  {{"X-Quota", "50"}, {"x-quota", "2"}},
+                                                  {{"X-Quota", "2"}, {"x-quota", "many"}},
+                                                  {{"X-Quota", "2, 50"}},
+                                                  {{"X-Quota", "50"}, {"X_Quota", "2"}}};
+  for (std::size_t i = 0; i < less.size(); ++i) {
+    const std::string user = "c" + std::to_string(i);
+    EXPECT_EQ(passed_as({.user = user, .through_trusted = true}, 100, less[i]), 2) << i;
+  }
 }
 
 TEST_F(Requests, BringMoreThanCanBeReadAsTheMost) {
@@ -326,12 +336,14 @@ TEST_F(Requests, CostTheMostOfWhatTheySay) {
   EXPECT_EQ(cost_of({.headers = {{"X-Size", "7"}}}), 7U);
   EXPECT_EQ(cost_of({.headers = {{"X-Size", "99999999999999999999999"}}}), 100U);
   EXPECT_EQ(cost_of({.headers = {{"X-Size", "1"}, {"x-size", "50"}}}), 50U);
+  EXPECT_EQ(cost_of({.headers = {{"X-Size", "50, 1"}}}), 50U) << "lines that a proxy joined";
+  EXPECT_EQ(cost_of({.headers = {{"X_Size", "50"}}}), 50U) << "CGI has one name for both";
 }
 
 // A server behind may take the last of several values where another one takes the first. So a
 // client that varies one of them would be counted anew each time, and be known to the server by the
 // other.
-TEST_F(Requests, AreNotCountedByValuesThatDisagree) {
+TEST_F(Requests, AreRejectedForValuesThatDisagree) {
   for (const Kind kind : {Kind::header, Kind::query}) {
     const auto with = [&](const std::string& one, const std::string& two) {
       return kind == Kind::header ? Sent{.headers = {{"X-User", one}, {"x-user", two}}}
@@ -341,25 +353,86 @@ TEST_F(Requests, AreNotCountedByValuesThatDisagree) {
     rules::Rule users = rule("users", {limit("2/1h")}, {per(kind, "x-user")});
     use({users});
     EXPECT_EQ(passed(3, with("ann", "ann")), 2) << "they agree";
-    EXPECT_EQ(passed(1, with("1", "bob")), 1) << "by address";
-    EXPECT_EQ(passed(1, with("2", "bob")), 1);
-    EXPECT_EQ(passed(1, with("3", "bob")), 0);
-    EXPECT_EQ(passed(1, with("bob", "4")), 0);
-    EXPECT_EQ(passed(3, {.ip = "192.0.2.2"}), 2);
-
-    now_ = {.mono = now_.mono + 2h, .wall_offset = now_.wall_offset};
+    for (const rules::Missing missing : {rules::Missing::ip, rules::Missing::skip,
+                                         rules::Missing::shared, rules::Missing::refuse}) {
+      users.missing = missing;
+      use({users});
+      for (const auto& sent : {with("1", "bob"), with("bob", "1"), with("", "bob")}) {
+        EXPECT_EQ(ask(sent), Action::reject);
+        EXPECT_EQ(reason_, Reason::ambiguous_value);
+        EXPECT_EQ(status_, 400);
+        EXPECT_EQ(rule_, "users");
+      }
+    }
     users.missing = rules::Missing::skip;
     use({users});
-    EXPECT_EQ(passed(3, {}), 3) << "skipped";
-    EXPECT_EQ(passed(1, with("1", "bob")), 1);
-    EXPECT_EQ(passed(1, with("2", "bob")), 1);
-    EXPECT_EQ(passed(1, with("3", "bob")), 0) << "not skipped";
-
-    users.missing = rules::Missing::refuse;
+    EXPECT_EQ(passed(3, with("", "")), 3) << "nothing is said";
+    users.over.kind = rules::Over::Kind::shadow;
     use({users});
-    EXPECT_EQ(ask(with("1", "bob")), Action::reject);
-    EXPECT_EQ(reason_, Reason::missing_value);
+    EXPECT_EQ(passed(3, with("1", "bob")), 3) << "a shadow rejects nothing";
   }
+}
+
+// One value in two spellings is one value; so is a header that CGI programs see under one name.
+TEST_F(Requests, AreCountedByOneValueInSeveralSpellings) {
+  use({rule("q", {limit("2/1h")}, {per(Kind::query, "q")})});
+  EXPECT_EQ(passed(1, {.target = "/?q=a"}), 1);
+  EXPECT_EQ(passed(1, {.target = "/?q=a&%71=%61"}), 1);
+  EXPECT_EQ(passed(1, {.target = "/?%71=%61"}), 0);
+  use({rule("h", {limit("2/1h")}, {per(Kind::header, "x-user")})});
+  EXPECT_EQ(passed(1, {.headers = {{"X-User", "ann"}}}), 1);
+  EXPECT_EQ(passed(1, {.headers = {{"X_User", "ann"}}}), 1);
+  EXPECT_EQ(passed(1, {.headers = {{"x-user", "ann"}}}), 0);
+  EXPECT_EQ(ask({.headers = {{"x-user", "ann"}, {"x_user", "bob"}}}), Action::reject);
+  EXPECT_EQ(reason_, Reason::ambiguous_value);
+}
+
+// ---- credentials ------------------------------------------------------------------------------
+
+// A client that shows two keys shows the server behind another one than the gateway.
+TEST_F(Requests, WithAmbiguousCredentialsAreRejected) {
+  use({rule("keys", {limit("2/1h")}, {per(Kind::api_key)})});
+  EXPECT_EQ(passed(3, {.headers = {{"x-api-key", "paid-key"}}}), 2);
+  for (const std::vector<HeaderView>& headers :
+       {std::vector<HeaderView>{{"x-api-key", "bogus"}, {"x-api-key", "paid-key"}},
+        std::vector<HeaderView>{{"x-api-key", "paid-key"}, {"x-api-key", "free-key"}},
+        std::vector<HeaderView>{{"x-api-key", "bogus, paid-key"}}}) {
+    EXPECT_EQ(ask({.headers = headers}), Action::reject);
+    EXPECT_EQ(reason_, Reason::ambiguous_credentials);
+    EXPECT_EQ(status_, 400);
+  }
+  EXPECT_EQ(ask({.headers = {{"x-api-key", ""}, {"x-api-key", "paid-key"}}}), Action::reject);
+  EXPECT_EQ(reason_, Reason::limited) << "an empty one hides nothing";
+  EXPECT_EQ(ask({.headers = {{"x-api-key", "free-key"}, {"x-api-key", "free-key"}}}), Action::pass);
+}
+
+// Neither list is asked: to pass because of one key or to be denied because of it would tell
+// nothing about the other.
+TEST_F(Requests, WithAmbiguousCredentialsAreOnNoList) {
+  use({rule("all", {limit("9/1h")})});
+  const auto entry = [](const char* who) {
+    return ListEntry{.subject = Subject::parse(who).value(), .until = {}, .note = {}};
+  };
+  worker_->use(std::make_shared<const Lists>(std::vector{entry("api_key=paid-key")},
+                                             std::vector{entry("api_key=free-key")}));
+  EXPECT_EQ(ask({.headers = {{"x-api-key", "paid-key"}, {"x-api-key", "bogus"}}}), Action::reject);
+  EXPECT_EQ(reason_, Reason::ambiguous_credentials);
+  EXPECT_EQ(ask({.headers = {{"x-api-key", "bogus"}, {"x-api-key", "free-key"}}}), Action::reject);
+  EXPECT_EQ(reason_, Reason::ambiguous_credentials);
+}
+
+// Rules that bound attempts count this one, too.
+TEST_F(Requests, WithAmbiguousCredentialsAreAttempts) {
+  rules::Rule early = rule("attempts", {limit("2/1h")}, {per(Kind::ip)});
+  early.before_auth = true;
+  use({early});
+  const Sent two{.headers = {{"x-api-key", "paid-key"}, {"x-api-key", "bogus"}}};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(ask(two), Action::reject);
+    EXPECT_EQ(reason_, Reason::ambiguous_credentials);
+  }
+  EXPECT_EQ(ask(two), Action::reject);
+  EXPECT_EQ(reason_, Reason::limited);
 }
 
 // ---- counting afterwards ----------------------------------------------------------------------
@@ -385,6 +458,32 @@ TEST_F(Requests, AreChargedAfterwardsIfTheRuleSaysSo) {
   EXPECT_EQ(ask({}), Action::reject);
   worker_->settle(ops[4], &good, now_);
   EXPECT_EQ(ask({}), Action::reject) << "three are used";
+}
+
+// Of gRPC all answers are 200; what became of the call is in another status.
+TEST_F(Requests, AreCountedByTheStatusOfGrpc) {
+  rules::Rule failures = rule("failures", {limit("2/1h")});
+  failures.count = rules::Count{.grpc_statuses = {7, 16}, .after = false};
+  const auto answered = [&](std::optional<std::uint8_t> grpc_status) {
+    EXPECT_EQ(decide(op_, {}), store::Completion::now);
+    const bool passes = op_.action == Action::pass;
+    const ResponseView response{.status = 200, .grpc_status = grpc_status, .headers = {}};
+    worker_->settle(op_, passes ? &response : nullptr, now_);
+    return passes;
+  };
+  for (const bool after : {false, true}) {
+    now_ = {.mono = now_.mono + 2h, .wall_offset = now_.wall_offset};
+    failures.count->after = after;
+    use({failures});
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_TRUE(answered(0)) << "OK is not counted";
+      EXPECT_TRUE(answered(8)) << "nor is another failure";
+      EXPECT_TRUE(answered(std::nullopt)) << "nor what is no gRPC";
+    }
+    EXPECT_TRUE(answered(16));
+    EXPECT_TRUE(answered(7));
+    EXPECT_FALSE(answered(0)) << "two are used";
+  }
 }
 
 // Whoever leaves before the answer is charged as if it had counted: else leaving would be a way to

@@ -5,6 +5,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -19,6 +20,18 @@ namespace sluice::engine {
   if (text.starts_with('+')) text.remove_prefix(1);
   if (text.empty() || !std::ranges::all_of(text, is_digit)) return std::nullopt;
   return parse_number(text).value_or(std::numeric_limits<std::uint64_t>::max());
+}
+
+// Calls visit(element) for each element of a header that may be a list: proxies join lines of one
+// name by commas. One without a comma has one element, which may be empty.
+template <class Visit>
+void each_element(std::string_view value, Visit&& visit) noexcept {
+  while (true) {
+    const std::size_t comma = value.find(',');
+    visit(value.substr(0, comma));
+    if (comma == std::string_view::npos) return;
+    value.remove_prefix(comma + 1);
+  }
 }
 
 }  // namespace sluice::engine

@@ -42,7 +42,9 @@ std::string_view to_string(Reason reason) noexcept {
     case Reason::preflight: return "preflight";
     case Reason::deny_listed: return "deny_listed";
     case Reason::missing_value: return "missing_value";
+    case Reason::ambiguous_value: return "ambiguous_value";
     case Reason::unauthenticated: return "unauthenticated";
+    case Reason::ambiguous_credentials: return "ambiguous_credentials";
     case Reason::no_rule: return "no_rule";
     case Reason::too_many_rules: return "too_many_rules";
     case Reason::bad_target: return "bad_target";
@@ -195,6 +197,9 @@ Worker::Prepared Worker::prepare(Op& op, const RequestView& request, identity::I
   }
 
   verify(client);
+  if (client.proof == identity::Proof::ambiguous) {
+    return finish(op, Action::reject, Reason::ambiguous_credentials, kBadRequest);
+  }
   if (has_lists && is_listed(op, lists_->find(client, now.wall()))) return Prepared::decided;
   if (policy_.require_proof && !preflight && !client.authenticated()) {
     return finish(op, Action::reject, Reason::unauthenticated, kUnauthorized);

@@ -3,9 +3,9 @@
 // The order of a decision: the path is normalised; the client's address is found, and looked up in
 // the allow and deny lists; so are the blocks that need no more than address and request; rules
 // that want no proof of who is asking are charged; tokens and keys are verified, and looked up in
-// the lists; every other rule that concerns the request is found, their blocks are looked up, and
-// all of their limits are asked in one step, all or nothing. Shadow rules are told of what was
-// admitted, each by itself, and never refuse.
+// the lists, unless they are ambiguous, which is rejected; every other rule that concerns the
+// request is found, their blocks are looked up, and all of their limits are asked in one step, all
+// or nothing. Shadow rules are told of what was admitted, each by itself, and never refuse.
 //
 // worker.cc has the order, worker_checks.cc makes checks of rules, worker_answers.cc reads what the
 // store says, worker_settle.cc is for what comes after.
@@ -132,10 +132,15 @@ class Worker {
     return identifier_->ignores_forwarding(request);
   }
 
+  // See Identifier.
+  [[nodiscard]] std::string_view address_header() const noexcept {
+    return identifier_->address_header();
+  }
+
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
 
  private:
-  enum class Resolved : std::uint8_t { ready, missing, too_many };
+  enum class Resolved : std::uint8_t { ready, missing, ambiguous, too_many };
   // How far a request came before the store was asked.
   enum class Prepared : std::uint8_t { to_be_asked, decided };
   // A limit as it is for one client.

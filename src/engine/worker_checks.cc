@@ -3,6 +3,7 @@
 #include "engine/key.h"
 #include "engine/stated_number.h"
 #include "engine/worker.h"
+#include "identity/headers.h"
 
 #include <algorithm>
 #include <charconv>
@@ -38,11 +39,31 @@ std::string_view tier_of(const Plan& plan, const identity::Identity& client,
   return {};
 }
 
+// What the lines of a header say. Where they disagree, one may be the client's own: the smallest of
+// them holds, or the written one if that is smaller, so that another line never brings more. What
+// is no amount stands for the written one.
+std::uint64_t amount_in_headers(const rules::AmountFrom& from, std::uint64_t written,
+                                const RequestView& request) noexcept {
+  std::optional<std::uint64_t> least;
+  std::uint64_t most = 0;
+  for (const HeaderView& line : request.headers) {
+    if (!identity::reads_as(line, from.name)) continue;
+    each_element(line.value, [&](std::string_view text) {
+      const std::uint64_t said = stated_number(text).value_or(0);
+      const std::uint64_t amount = said == 0 ? written : std::min(said, from.max);
+      least = std::min(least.value_or(amount), amount);
+      most = std::max(most, amount);
+    });
+  }
+  if (!least) return written;
+  return *least == most ? most : std::min(*least, written);
+}
+
 // The amount that a request brings along; the written one where it brings none that can be used. A
-// header counts only from a peer that is trusted: anybody else would set his own limit; and only if
-// it says one thing: of two, the client may have written one.
+// header counts only from a peer that is trusted: any other client would set its own limit.
 std::uint64_t amount_of(const rules::RuleLimit& limit, const rules::Asked& asked) noexcept {
   const rules::AmountFrom& from = *limit.from;
+  const std::uint64_t written = limit.limit.amount;
   std::string_view text;
   switch (from.kind) {
     case rules::AmountFrom::Kind::claim: text = found_in(asked.client.claims, from.name); break;
@@ -50,11 +71,11 @@ std::uint64_t amount_of(const rules::RuleLimit& limit, const rules::Asked& asked
       text = found_in(asked.client.attributes, from.name);
       break;
     case rules::AmountFrom::Kind::header:
-      if (asked.client.through_trusted) text = only_header(asked.request, from.name);
-      break;
+      return asked.client.through_trusted ? amount_in_headers(from, written, asked.request)
+                                          : written;
   }
   const std::optional<std::uint64_t> amount = stated_number(text);
-  if (!amount || *amount == 0) return limit.limit.amount;
+  if (!amount || *amount == 0) return written;
   return std::min(*amount, from.max);
 }
 
@@ -72,6 +93,10 @@ bool Worker::resolve(Op& op, const rules::Asked& asked, const rules::Matches& ma
       case Resolved::ready: break;
       case Resolved::missing:
         finish(op, Action::reject, Reason::missing_value, kForbidden,
+               op.pin_->snapshot->plan(matched.rule).rule);
+        return false;
+      case Resolved::ambiguous:
+        finish(op, Action::reject, Reason::ambiguous_value, kBadRequest,
                op.pin_->snapshot->plan(matched.rule).rule);
         return false;
       case Resolved::too_many:
@@ -94,6 +119,7 @@ Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
                                      : key_of(plan, asked, snapshot.rules().path(asked, matched));
   if (key.fate == Key::Fate::skipped) return Resolved::ready;
   if (key.fate == Key::Fate::refused) return shadow ? Resolved::ready : Resolved::missing;
+  if (key.fate == Key::Fate::ambiguous) return shadow ? Resolved::ready : Resolved::ambiguous;
 
   std::array<char, 16> scratch;
   const std::span<const PlannedLimit> limits =

@@ -137,6 +137,53 @@ TEST_F(Preflights, AreDeniedAndBlockedThoughTheyAreNotCounted) {
   EXPECT_EQ(reason_, Reason::deny_listed);
 }
 
+// A block by who is asking, which is known only after the proof. Scripts may send one with
+// preflights, though browsers do not.
+TEST_F(Preflights, AreBlockedByWhatTheyProve) {
+  rules::Rule strict = rule("strict", {limit("1/1h")}, {per(Kind::api_key)});
+  strict.block = rules::Block{.lasts = 15min, .after = 1};
+  strict.match.paths = {"/a"};
+  use({strict});
+  worker_->use(identifier_, {.exempt_preflights = true});
+  const auto with = [&](const char* key, const char* path = "/a") {
+    Sent sent = preflight_;
+    sent.target = path;
+    sent.headers.push_back({"x-api-key", key});
+    return sent;
+  };
+  EXPECT_EQ(passed(9, with("free-key")), 9) << "they are not counted";
+  EXPECT_EQ(passed(2, {.target = "/a", .headers = {{"x-api-key", "free-key"}}}), 1);
+  EXPECT_EQ(ask(with("free-key")), Action::reject);
+  EXPECT_EQ(reason_, Reason::blocked);
+  EXPECT_EQ(rule_, "strict");
+  EXPECT_EQ(ask(with("free-key", "/b")), Action::pass) << "the rule does not concern it";
+  EXPECT_EQ(ask(with("paid-key")), Action::pass) << "another key";
+  EXPECT_EQ(ask(preflight_), Action::pass) << "no key";
+  now_ = at(16min);
+  EXPECT_EQ(ask(with("free-key")), Action::pass);
+  EXPECT_EQ(reason_, Reason::preflight);
+}
+
+// The same of a rule that is asked before the proof, and whose block is not among the first.
+TEST_F(Preflights, AreBlockedByRulesThatWantNoProof) {
+  rules::Rule strict = rule("strict", {limit("1/1h")}, {per(Kind::header, "x-device")});
+  strict.block = rules::Block{.lasts = 15min, .after = 1};
+  strict.before_auth = true;
+  strict.missing = rules::Missing::skip;
+  strict.match.paths = {"/a"};
+  use({strict, rule("other", {limit("9/1h")})});
+  worker_->use(identifier_, {.exempt_preflights = true});
+  Sent device = preflight_;
+  device.target = "/a";
+  device.headers.push_back({"x-device", "d1"});
+  EXPECT_EQ(passed(9, device), 9);
+  EXPECT_EQ(passed(2, {.target = "/a", .headers = {{"x-device", "d1"}}}), 1);
+  EXPECT_EQ(ask(device), Action::reject);
+  EXPECT_EQ(reason_, Reason::blocked);
+  device.headers.back().value = "d2";
+  EXPECT_EQ(ask(device), Action::pass);
+}
+
 // ---- several rules ----------------------------------------------------------------------------
 
 TEST_F(Engine, ChargesAllLimitsOrNone) {

@@ -82,6 +82,15 @@ TEST_F(AccessLogTest, WritesText) {
             "host=api.example.com id=r-1 suppressed=2\n");
 }
 
+// 0.0.0.0 would be an address that no client has.
+TEST_F(AccessLogTest, CallsAClientOfAUnixSocketUnix) {
+  AccessRecord one = record();
+  one.ip = {};
+  one.is_local = true;
+  EXPECT_EQ(member(json(one), "ip"), "unix");
+  EXPECT_TRUE(text(one).starts_with("unix - ann ["));
+}
+
 TEST_F(AccessLogTest, NamesTheShadowRulesThatWouldRefuse) {
   const auto shadow = [](const char* name, const char* most) {
     rules::Rule made = rule(name, {limit(most), limit("1/1h")});

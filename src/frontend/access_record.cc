@@ -52,6 +52,12 @@ std::string_view trace_of(const AccessRecord& record) noexcept {
   return record.trace_id.empty() ? trace_id_of(record.headers) : record.trace_id;
 }
 
+// A word instead of an address that no client has.
+void put_ip(TextWriter& line, const AccessRecord& record) noexcept {
+  if (record.is_local) return line.put("unix");
+  line.address(record.ip);
+}
+
 bool is_before_ignoring_case(std::string_view a, std::string_view b) noexcept {
   return std::ranges::lexicographical_compare(a, b, {}, lower, lower);
 }
@@ -372,7 +378,7 @@ void AccessFormat::write_json(TextWriter& line, const AccessRecord& record,
   line.put('"');
   json.begin("ip");
   line.put('"');
-  line.address(record.ip);
+  put_ip(line, record);
   line.put('"');
   json.text("method", record.method);
   json.text("host", record.host);
@@ -410,7 +416,7 @@ void AccessFormat::write_json(TextWriter& line, const AccessRecord& record,
 
 void AccessFormat::write_text(TextWriter& line, const AccessRecord& record,
                               std::uint64_t suppressed) const noexcept {
-  line.address(record.ip);
+  put_ip(line, record);
   line.put(" - ");
   put_word(line, record.user);
   line.put(" [");

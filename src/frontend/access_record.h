@@ -42,6 +42,7 @@ struct AccessRecord {
   WallTime at;              // when the request came
   Nanos duration{0};        // until the last byte of the answer
   IpAddress ip;             // of the client, behind trusted proxies
+  bool is_local = false;    // the client came through a Unix socket, and has no address
   std::string_view method;  // empty: what came was no request
   std::string_view host;
   std::string_view target;

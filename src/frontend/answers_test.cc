@@ -179,6 +179,23 @@ TEST_F(AnswersTest, RefuseATargetThatCannotBeRead) {
   EXPECT_EQ(refused(op).head.status, 400);
 }
 
+TEST_F(AnswersTest, RefuseCredentialsAndValuesThatAreAmbiguous) {
+  use({rule("r", {limit("1/1h")}, {per(PerKind::header, "x-tenant")})});
+  const engine::Op& keys = decided({.headers = {{"x-api-key", "a"}, {"x-api-key", "b"}}});
+  ASSERT_EQ(keys.reason, Reason::ambiguous_credentials);
+  const Seen answer = refused(keys);
+  EXPECT_EQ(answer.head.status, 400);
+  EXPECT_EQ(answer.member("type"), "about:blank");
+  EXPECT_EQ(answer.member("reason"), "ambiguous_credentials");
+  EXPECT_EQ(answer.member("detail"),
+            "The credentials are ambiguous. Send one Authorization header, and one API key.");
+  EXPECT_FALSE(answer.head.has("WWW-Authenticate"));
+  settle();
+  const Seen value = refused(decided({.headers = {{"x-tenant", "a"}, {"x-tenant", "b"}}}));
+  EXPECT_EQ(value.head.status, 400);
+  EXPECT_EQ(value.member("reason"), "ambiguous_value");
+}
+
 // A client tells its own quota from our trouble by the type.
 TEST_F(AnswersTest, AreOfAnotherTypeWhenTheTroubleIsOurs) {
   use({}, rules::Unmatched::reject);
@@ -305,6 +322,8 @@ TEST(GrpcStatus, IsWhatClientsExpectOfEachReason) {
   EXPECT_EQ(grpc_status(Reason::unauthenticated), GrpcStatus::unauthenticated);
   EXPECT_EQ(grpc_status(Reason::deny_listed), GrpcStatus::permission_denied);
   EXPECT_EQ(grpc_status(Reason::bad_target), GrpcStatus::invalid_argument);
+  EXPECT_EQ(grpc_status(Reason::ambiguous_value), GrpcStatus::invalid_argument);
+  EXPECT_EQ(grpc_status(Reason::ambiguous_credentials), GrpcStatus::invalid_argument);
   EXPECT_EQ(static_cast<int>(grpc_status(std::uint16_t{404})), 12);
   EXPECT_EQ(static_cast<int>(grpc_status(std::uint16_t{502})), 14);
   EXPECT_EQ(static_cast<int>(grpc_status(std::uint16_t{504})), 4);

@@ -15,9 +15,13 @@ using metrics::Shard;
 
 // Those for which requests are refused.
 constexpr std::array kReasons{
-    Reason::limited,        Reason::never,         Reason::queue_full,   Reason::blocked,
-    Reason::deny_listed,    Reason::missing_value, Reason::no_rule,      Reason::unauthenticated,
-    Reason::too_many_rules, Reason::bad_target,    Reason::store_failed,
+    Reason::limited,         Reason::never,
+    Reason::queue_full,      Reason::blocked,
+    Reason::deny_listed,     Reason::missing_value,
+    Reason::ambiguous_value, Reason::no_rule,
+    Reason::unauthenticated, Reason::ambiguous_credentials,
+    Reason::too_many_rules,  Reason::bad_target,
+    Reason::store_failed,
 };
 constexpr std::size_t kAllReasons = static_cast<std::size_t>(Reason::store_failed) + 1;
 

@@ -81,6 +81,17 @@ TEST_F(DecisionCountersTest, CountWhatNoRuleConcerns) {
   EXPECT_EQ(refused("no_rule"), 1);
 }
 
+TEST_F(DecisionCountersTest, CountWhatIsAmbiguous) {
+  use({rule("api", {limit("10/1h")}, {per(rules::Per::Kind::header, "x-user")})});
+  counters_->count(0, decided({.headers = {{"x-api-key", "a"}, {"x-api-key", "b"}}}));
+  EXPECT_EQ(said("", "deny"), 1);
+  EXPECT_EQ(refused("ambiguous_credentials"), 1);
+  settle();
+  counters_->count(0, decided({.headers = {{"x-user", "a"}, {"x-user", "b"}}}));
+  EXPECT_EQ(said("api", "deny"), 1);
+  EXPECT_EQ(refused("ambiguous_value"), 1);
+}
+
 TEST_F(DecisionCountersTest, CountBlocksForTheirRule) {
   rules::Rule blocking = rule("login", {limit("1/1h")});
   blocking.block = rules::Block{.lasts = std::chrono::minutes{15}, .after = 1};

@@ -24,6 +24,8 @@ GrpcStatus grpc_status(engine::Reason reason) noexcept {
     case Reason::deny_listed:
     case Reason::missing_value: return GrpcStatus::permission_denied;
     case Reason::unauthenticated: return GrpcStatus::unauthenticated;
+    case Reason::ambiguous_value:
+    case Reason::ambiguous_credentials:
     case Reason::bad_target: return GrpcStatus::invalid_argument;
     case Reason::no_rule:
     case Reason::too_many_rules:

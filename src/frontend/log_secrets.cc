@@ -2,32 +2,58 @@
 
 #include "base/characters.h"
 #include "identity/fields.h"
-#include <sluice/request.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
-#include <optional>
+#include <cstdint>
 
 namespace sluice::frontend {
 namespace {
 
 using identity::take_decoded;
 
-void make_lower(std::vector<std::string>& names) {
-  for (std::string& name : names) std::ranges::transform(name, name.begin(), lower);
-}
+constexpr bool is_separator(char c) noexcept { return c == '-' || c == '_' || c == '.'; }
 
-bool is_one_of(const std::vector<std::string>& names, std::string_view name) noexcept {
-  return std::ranges::any_of(
-      names, [&](const std::string& one) { return equals_ignoring_case(one, name); });
-}
-
-// token[] and token[0] are lists named token.
-bool is_same_field(std::string_view encoded, std::string_view lower_name) noexcept {
-  for (const char wanted : lower_name) {
-    if (encoded.empty() || lower(take_decoded(encoded)) != wanted) return false;
+// A name in the one spelling that is compared: accessToken, Access-Token and access_token are
+// accesstoken.
+std::string plain_name(std::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (!is_separator(c)) plain += lower(c);
   }
-  return encoded.empty() || take_decoded(encoded) == '[';
+  return plain;
+}
+
+void make_plain(std::vector<std::string>& names) {
+  for (std::string& name : names) name = plain_name(name);
+  std::erase(names, std::string{});  // would be every name of separators
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+}
+
+// Whether the name, as it was sent, is among the plain ones. Of a query it is decoded; token[] and
+// token[0] are lists named token. One that is longer than any secret's is cut, and then found only
+// where the cut one is: to hide too much does no harm.
+enum class Written : std::uint8_t { as_it_is, in_query };
+bool is_secret_name(const std::vector<std::string>& names, std::string_view sent,
+                    Written written) noexcept {
+  std::array<char, 128> room;
+  std::size_t size = 0;
+  while (!sent.empty() && size < room.size()) {
+    char c = sent.front();
+    if (written == Written::in_query) {
+      c = take_decoded(sent);
+      if (c == '[') break;
+    } else {
+      sent.remove_prefix(1);
+    }
+    if (!is_separator(c)) room[size++] = lower(c);
+  }
+  const std::string_view name{room.data(), size};
+  const auto found = std::ranges::lower_bound(names, name);
+  if (found == names.end()) return false;
+  return *found == name || (size == room.size() && found->starts_with(name));
 }
 
 // How much of a URL is "scheme://user:password@", beginning behind the slashes.
@@ -49,50 +75,47 @@ UserPart user_part(std::string_view url) noexcept {
 
 }  // namespace
 
+// In any case, with any separators, and with x- before them. A session is worth as much as the
+// password that began it.
 std::vector<std::string> usual_secret_fields() {
-  return {"access_token",
-          "api-key",
-          "api_key",
-          "apikey",
-          "auth",
-          "client_secret",
-          "code",
-          "id_token",
-          "jwt",
-          "key",
-          "passwd",
-          "password",
-          "pwd",
-          "refresh_token",
-          "secret",
-          "sig",
-          "signature",
-          "token",
-          "x-amz-security-token",
-          "x-amz-signature"};
+  std::vector<std::string> names{
+      // keys
+      "access_key", "api_key", "api_secret", "app_key", "app_secret", "auth_key", "client_secret",
+      "key", "private_key", "secret", "secret_access_key", "secret_key", "subscription_key",
+      // tokens
+      "access_token", "api_token", "assertion", "auth", "auth_token", "authorization", "bearer",
+      "bearer_token", "client_assertion", "code", "code_verifier", "credential", "credentials",
+      "csrf", "csrf_token", "id_token", "jwt", "oauth_signature", "oauth_token", "oauth_verifier",
+      "otp", "private_token", "refresh_token", "remember_token", "samlresponse", "ticket", "token",
+      "user_token", "xsrf_token",
+      // passwords
+      "pass", "passcode", "passphrase", "passwd", "password", "pin", "pwd",
+      // sessions
+      "asp.net_sessionid", "connect.sid", "jsessionid", "phpsessid", "sess", "sessid", "session",
+      "session_id", "session_key", "session_token", "sid",
+      // signed URLs
+      "hmac", "sig", "signature", "x-amz-security-token", "x-amz-signature", "x-goog-signature"};
+  const std::size_t count = names.size();
+  for (std::size_t i = 0; i < count; ++i) names.push_back("x-" + names[i]);
+  return names;
 }
 
-// A session is worth as much as the password that began it.
+// Browsers know two prefixes that are part of a cookie's name.
 std::vector<std::string> usual_secret_cookies() {
   std::vector<std::string> names = usual_secret_fields();
-  for (const char* const name :
-       {"asp.net_sessionid", "connect.sid", "csrftoken", "jsessionid", "phpsessid",
-        "remember_token", "session", "session_id", "sessionid", "sid", "xsrf-token"}) {
-    names.emplace_back(name);
+  const std::size_t count = names.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    names.push_back("__Host-" + names[i]);
+    names.push_back("__Secure-" + names[i]);
   }
   return names;
 }
 
-// Also what is a secret elsewhere, as headers spell it: api_key is Api-Key, or X-Api-Key.
 std::vector<std::string> usual_secret_headers() {
-  std::vector<std::string> names{
-      "authorization",       "cookie",        "ocp-apim-subscription-key",
-      "proxy-authorization", "set-cookie",    "x-auth-token",
-      "x-csrf-token",        "x-goog-api-key"};
-  for (std::string& name : usual_secret_cookies()) {
-    std::ranges::replace(name, '_', '-');
-    names.push_back("x-" + name);
-    names.push_back(std::move(name));
+  std::vector<std::string> names = usual_secret_fields();
+  for (const char* const name : {"cookie", "ocp-apim-subscription-key", "proxy-authorization",
+                                 "set-cookie", "x-goog-api-key"}) {
+    names.emplace_back(name);
   }
   return names;
 }
@@ -100,22 +123,21 @@ std::vector<std::string> usual_secret_headers() {
 LogSecrets::LogSecrets(std::vector<std::string> query_fields, std::vector<std::string> headers,
                        std::vector<std::string> cookies)
     : fields_(std::move(query_fields)), headers_(std::move(headers)), cookies_(std::move(cookies)) {
-  make_lower(fields_);
-  make_lower(headers_);
-  make_lower(cookies_);
+  make_plain(fields_);
+  make_plain(headers_);
+  make_plain(cookies_);
 }
 
 bool LogSecrets::is_secret_header(std::string_view name) const noexcept {
-  return is_one_of(headers_, name);
+  return is_secret_name(headers_, name, Written::as_it_is);
 }
 
 bool LogSecrets::is_secret_cookie(std::string_view name) const noexcept {
-  return is_one_of(cookies_, name);
+  return is_secret_name(cookies_, name, Written::as_it_is);
 }
 
 bool LogSecrets::is_secret_field(std::string_view encoded_name) const noexcept {
-  return std::ranges::any_of(
-      fields_, [&](const std::string& secret) { return is_same_field(encoded_name, secret); });
+  return is_secret_name(fields_, encoded_name, Written::in_query);
 }
 
 // Some servers take a semicolon for a separator, most take it for a part of the value. So a name

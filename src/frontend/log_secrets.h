@@ -1,8 +1,9 @@
 // Keeps secrets out of logs: values of query fields, headers and cookies that are known to hold
 // some. Pure once made; immutable, so workers share it.
 //
-// Names are compared after decoding and without regard to case, since servers do so, too:
-// `Api%5Fkey` is api_key. What cannot be known is a secret in a path.
+// Names are compared after decoding, and without regard to case and to what separates words, since
+// servers and people differ in both: `Api%5Fkey`, `api-key` and `apiKey` are one name. What cannot
+// be known is a secret in a path.
 #pragma once
 
 #include "base/text_writer.h"
@@ -36,9 +37,10 @@ class LogSecrets {
   [[nodiscard]] bool is_secret_field(std::string_view encoded_name) const noexcept;
   void write_query(TextWriter& writer, std::string_view query) const noexcept;
 
-  std::vector<std::string> fields_;   // in lower case
-  std::vector<std::string> headers_;  // in lower case
-  std::vector<std::string> cookies_;  // in lower case
+  // In order, in lower case, without separators.
+  std::vector<std::string> fields_;
+  std::vector<std::string> headers_;
+  std::vector<std::string> cookies_;
 };
 
 }  // namespace sluice::frontend

@@ -41,6 +41,57 @@ TEST(LogSecrets, SeesThroughSpellings) {
   EXPECT_EQ(shown("/?token[]=s&token%5B0%5D=t"), "/?token[]=***&token%5B0%5D=***");
 }
 
+TEST(LogSecrets, HidesSessionsTokensAndKeysOfEveryUsualName) {
+  for (const char* const name : {"session",       "sid",
+                                 "sessionid",     "session_id",
+                                 "auth_token",    "x-api-key",
+                                 "jsessionid",    "PHPSESSID",
+                                 "JSESSIONID",    "access_token",
+                                 "api_key",       "apikey",
+                                 "token",         "signature",
+                                 "password",      "X-Amz-Signature",
+                                 "connect.sid",   "asp.net_sessionid",
+                                 "refresh_token", "client_secret",
+                                 "csrftoken",     "x_auth_token",
+                                 "code",          "otp",
+                                 "pin",           "jwt"}) {
+    EXPECT_EQ(shown("/?" + std::string{name} + "=s3cret"), "/?" + std::string{name} + "=***");
+  }
+}
+
+TEST(LogSecrets, TakesSeparatorsForAlike) {
+  for (const char* const name :
+       {"api-key", "api_key", "apiKey", "API.KEY", "api%2Dkey", "%61pi_%6bey", "X_API-KEY",
+        "xApiKey", "access-token", "accessToken", "session-id", "sess%69onId", "auth-Token[0]"}) {
+    EXPECT_EQ(shown("/?" + std::string{name} + "=s3cret"), "/?" + std::string{name} + "=***");
+  }
+  const LogSecrets usual;
+  EXPECT_TRUE(usual.is_secret_header("X_Api_Key"));
+  EXPECT_TRUE(usual.is_secret_cookie("Session-Id"));
+  EXPECT_TRUE(usual.is_secret_cookie("__Host-session"));
+  EXPECT_TRUE(usual.is_secret_cookie("__Secure-sid"));
+  EXPECT_FALSE(usual.is_secret_cookie("theme"));
+  const LogSecrets own{{"My_Key"}, {"my-key"}, {"my.key"}};
+  EXPECT_EQ(shown("/?my-key=s&mykeys=1", own), "/?my-key=***&mykeys=1");
+  EXPECT_TRUE(own.is_secret_header("MY_KEY"));
+  EXPECT_TRUE(own.is_secret_cookie("mykey"));
+}
+
+TEST(LogSecrets, ShowsWhatMerelyResemblesASecret) {
+  for (const char* const target : {"/?keyword=a", "/?sidebar=1", "/?sessions=2", "/?codec=x",
+                                   "/?author=ann", "/?page=3&sort=key", "/?-_.=x", "/?=x"}) {
+    EXPECT_EQ(shown(target), target);
+  }
+}
+
+// A name that is longer than what is compared is a secret if its beginning is that of one.
+TEST(LogSecrets, HidesSecretsOfLongNames) {
+  const std::string name(300, 'n');
+  const LogSecrets own{{name}, {}};
+  EXPECT_EQ(shown("/?" + name + "=s", own), "/?" + name + "=***");
+  EXPECT_EQ(shown("/?" + name.substr(0, 100) + "=s", own), "/?" + name.substr(0, 100) + "=s");
+}
+
 // Whichever way a server splits at semicolons, nothing of the value is left.
 TEST(LogSecrets, HidesBehindSemicolons) {
   EXPECT_EQ(shown("/?a=1;token=s;b=2&c=3"), "/?a=1;token=***;***&c=3");

@@ -123,6 +123,12 @@ std::string_view write_detail(std::span<char> room, const Op& op) noexcept {
     case Reason::blocked: writer.put("Too many requests were refused before."); break;
     case Reason::deny_listed: writer.put("This client may not send requests."); break;
     case Reason::missing_value: writer.put("A value that tells clients apart is missing."); break;
+    case Reason::ambiguous_value:
+      writer.put("A value that tells clients apart is sent twice, differently. Send it once.");
+      break;
+    case Reason::ambiguous_credentials:
+      writer.put("The credentials are ambiguous. Send one Authorization header, and one API key.");
+      break;
     case Reason::unauthenticated: writer.put("A valid token or API key is required."); break;
     case Reason::no_rule: writer.put("No rule allows this request."); break;
     case Reason::too_many_rules:
@@ -169,6 +175,9 @@ std::string_view write_problem(std::span<char> room, const Problem& problem) noe
   put_member(writer, "title", problem.title);
   put_member(writer, "status", problem.status);
   put_member(writer, "detail", problem.detail);
+  if (problem.refused != nullptr && problem.type == kNothingSpecial) {
+    put_member(writer, "reason", engine::to_string(problem.refused->reason));
+  }
   if (problem.retry_after_s) put_member(writer, "retry_after", *problem.retry_after_s);
   if (!problem.request_id.empty()) {
     put_member(writer, "request_id", problem.request_id.substr(0, kRequestIdBytes));

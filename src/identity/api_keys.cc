@@ -2,9 +2,6 @@
 
 #include "base/characters.h"
 #include "base/text.h"
-#include "identity/base64.h"
-#include "identity/fields.h"
-#include "identity/headers.h"
 #include "identity/random_bytes.h"
 
 #include <algorithm>
@@ -63,37 +60,6 @@ Parsed<Hash> parse_hash(std::string_view text) {
 
 // Five bits each; without 0, 1 and 8, which look like letters.
 constexpr std::string_view kKeyDigits = "abcdefghijklmnopqrstuvwxyz234567";
-
-std::optional<std::string_view> basic_user(const RequestView& request,
-                                           std::span<char> scratch) noexcept {
-  constexpr std::string_view kScheme = "basic ";
-  const std::string_view value = request.header("authorization").value_or("");
-  if (!equals_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return std::nullopt;
-  const std::optional<std::string_view> pair =
-      decode_base64(trimmed(value.substr(kScheme.size())), scratch);
-  if (!pair || pair->find(':') == std::string_view::npos) return std::nullopt;
-  return pair->substr(0, pair->find(':'));
-}
-
-std::optional<std::string_view> presented_at(const RequestView& request, const ApiKeySource& source,
-                                             std::span<char> scratch) noexcept {
-  switch (source.kind) {
-    case ApiKeySource::Kind::header: {
-      const auto line =
-          std::find_if(request.headers.begin(), request.headers.end(),
-                       [&](const HeaderView& one) { return is_named(one, source.name); });
-      return line == request.headers.end() ? std::nullopt : std::optional{trimmed(line->value)};
-    }
-    case ApiKeySource::Kind::query: {
-      const std::size_t question = request.target.find('?');
-      if (question == std::string_view::npos) return std::nullopt;
-      return find_query_field(request.target.substr(question + 1), source.name, scratch);
-    }
-    case ApiKeySource::Kind::cookie: return find_cookie(request.headers, source.name);
-    case ApiKeySource::Kind::basic: return basic_user(request, scratch);
-  }
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -198,16 +164,6 @@ std::string new_api_key() {
   std::string key = "sluice_";
   for (const unsigned char byte : random) key += kKeyDigits[byte % kKeyDigits.size()];
   return key;
-}
-
-std::string_view presented_api_key(const RequestView& request,
-                                   std::span<const ApiKeySource> sources,
-                                   std::span<char> scratch) noexcept {
-  for (const ApiKeySource& source : sources) {
-    const std::optional<std::string_view> key = presented_at(request, source, scratch);
-    if (key && !key->empty()) return *key;
-  }
-  return {};
 }
 
 }  // namespace sluice::identity

@@ -11,7 +11,6 @@
 #include "identity/identity.h"
 #include "identity/sha256.h"
 #include <sluice/diagnostic.h>
-#include <sluice/request.h>
 #include <sluice/time.h>
 
 #include <cstdint>
@@ -105,11 +104,5 @@ struct ApiKeySource {
   Kind kind = Kind::header;
   std::string name = "x-api-key";  // headers in lower case; unused for basic
 };
-
-// The key that was presented in the first of these places that holds one. Basic: the user name of
-// Authorization: Basic. Empty: none. Points into the request or the scratch.
-[[nodiscard]] std::string_view presented_api_key(const RequestView& request,
-                                                 std::span<const ApiKeySource> sources,
-                                                 std::span<char> scratch) noexcept;
 
 }  // namespace sluice::identity

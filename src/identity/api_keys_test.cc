@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,12 +15,6 @@ constexpr std::string_view kSecret = "a secret of the node";
 
 ApiKeyRecord record(std::string name, std::string hash) {
   return {.name = std::move(name), .hash = std::move(hash)};
-}
-
-std::string presented(const RequestView& request, std::vector<ApiKeySource> sources) {
-  std::array<char, 600> scratch{};
-  const std::string_view key = presented_api_key(request, sources, scratch);
-  return key.empty() ? "nothing" : std::string{key};
 }
 
 TEST(Sha256, AgreesWithPublishedVectors) {
@@ -122,37 +115,6 @@ TEST(ApiKeys, AreRefusedWithoutSayingWhatWasWritten) {
     EXPECT_FALSE(keys.error().remedy.empty());
   }
   EXPECT_FALSE(ApiKeys::create({record("a", hash_api_key("k", "short"))}, "short"));
-}
-
-TEST(PresentedApiKey, IsTakenFromTheFirstPlaceThatHoldsOne) {
-  using Kind = ApiKeySource::Kind;
-  const std::vector<HeaderView> headers{
-      {"X-API-Key", " h "}, {"Cookie", "key=c"}, {"Authorization", "Basic dTpw"}, {"empty", ""}};
-  RequestView request;
-  request.headers = headers;
-  request.target = "/a?key=q%20q";
-  EXPECT_EQ(presented(request, {{Kind::header, "x-api-key"}}), "h");
-  EXPECT_EQ(presented(request, {{Kind::query, "key"}}), "q q");
-  EXPECT_EQ(presented(request, {{Kind::cookie, "key"}}), "c");
-  EXPECT_EQ(presented(request, {{Kind::basic, ""}}), "u");
-  EXPECT_EQ(presented(request, {{Kind::header, "empty"}, {Kind::cookie, "key"}}), "c");
-  EXPECT_EQ(presented(request, {{Kind::cookie, "key"}, {Kind::header, "x-api-key"}}), "c");
-  EXPECT_EQ(presented(request, {{Kind::header, "absent"}, {Kind::query, "absent"}}), "nothing");
-  EXPECT_EQ(presented(request, {}), "nothing");
-}
-
-TEST(PresentedApiKey, OfBasicIsTheUserName) {
-  const auto user = [](std::string_view value) {
-    const std::vector<HeaderView> headers{{"authorization", value}};
-    RequestView request;
-    request.headers = headers;
-    return presented(request, {{ApiKeySource::Kind::basic, ""}});
-  };
-  EXPECT_EQ(user("bAsIc a2V5Og=="), "key");
-  for (const char* none : {"Basic", "Basic ", "Basic a2V5", "Basic a2V5Og", "Basic *", "Bearer a",
-                           "Basic OnB3", "Basica2V5Og=="}) {
-    EXPECT_EQ(user(none), "nothing") << none;
-  }
 }
 
 // The text may be a key that stands in the wrong place.

@@ -1,8 +1,5 @@
 #include "identity/identifier.h"
 
-#include "base/characters.h"
-#include "base/text.h"
-#include "identity/headers.h"
 #include "identity/random_bytes.h"
 
 #include <atomic>
@@ -35,6 +32,12 @@ void fail(Identity& identity, Proof proof, std::string_view why) noexcept {
   identity.why = why;
 }
 
+CredentialReader::Places places_of(const IdentifierConfig& config) {
+  CredentialReader::Places places{.tokens = config.tokens != nullptr, .api_keys = {}};
+  if (config.api_keys != nullptr) places.api_keys = config.api_key_sources;
+  return places;
+}
+
 struct Person {
   std::string_view user;
   std::string_view tenant;
@@ -56,22 +59,6 @@ void succeed(Identity& identity, const Person& person) noexcept {
 
 }  // namespace
 
-PresentedToken presented_token(const RequestView& request) noexcept {
-  constexpr std::string_view kScheme = "bearer ";
-  PresentedToken found;
-  unsigned lines = 0;
-  for (const HeaderView& line : request.headers) {
-    if (!is_named(line, "authorization")) continue;
-    ++lines;
-    const std::string_view value = trimmed(line.value);
-    if (!equals_ignoring_case(value.substr(0, kScheme.size()), kScheme)) continue;
-    found.presented = true;
-    found.token = trimmed(value.substr(kScheme.size()));
-  }
-  found.repeated = lines > 1;
-  return found;
-}
-
 IdentifierScratch::IdentifierScratch(const IdentifierScratchLimits& limits)
     : IdentifierScratch(limits, random_secret()) {}
 
@@ -79,7 +66,10 @@ IdentifierScratch::IdentifierScratch(const IdentifierScratchLimits& limits, Dige
     : tokens_(limits.tokens, secret), keys_(secret), failures_(limits.failures, secret) {}
 
 Identifier::Identifier(IdentifierConfig config, ClientAddressFinder finder)
-    : config_(std::move(config)), finder_(std::move(finder)), generation_(next_generation()) {}
+    : config_(std::move(config)),
+      finder_(std::move(finder)),
+      reader_(places_of(config_)),
+      generation_(next_generation()) {}
 
 Parsed<std::shared_ptr<const Identifier>> Identifier::create(IdentifierConfig config) {
   Parsed<ClientAddressFinder> finder = ClientAddressFinder::create(config.address);
@@ -116,8 +106,12 @@ void Identifier::prove(const RequestView& request, Now now, IdentifierScratch& s
     scratch.keys_.clear();
     scratch.generation_ = generation_;
   }
-  apply_token(request, now, scratch, identity);
-  apply_api_key(request, now, scratch, identity);
+  if (!reader_.is_idle()) {
+    const Credentials shown = reader_.read(request, scratch.credentials_);
+    if (!shown.ambiguous.empty()) return fail(identity, Proof::ambiguous, shown.ambiguous);
+    if (!shown.token.empty()) apply_token(shown.token, now, scratch, identity);
+    if (!shown.api_key.empty()) apply_api_key(shown.api_key, now, scratch, identity);
+  }
   apply_certificate(request, identity);
 }
 
@@ -133,17 +127,13 @@ const TokenVerdict* Identifier::verdict_on(std::string_view token, const IpAddre
   return &scratch.tokens_.put(digest, std::move(verdict), now);
 }
 
-void Identifier::apply_token(const RequestView& request, Now now, IdentifierScratch& scratch,
+void Identifier::apply_token(std::string_view token, Now now, IdentifierScratch& scratch,
                              Identity& identity) const noexcept {
-  if (config_.tokens == nullptr) return;
-  const PresentedToken presented = presented_token(request);
-  if (!presented.presented) return;
-  if (presented.repeated) return fail(identity, Proof::invalid, to_string(TokenFault::repeated));
   // Before it is even digested: that takes time, too.
-  if (presented.token.size() > config_.tokens->policy().token_bytes_max) {
+  if (token.size() > config_.tokens->policy().token_bytes_max) {
     return fail(identity, Proof::invalid, to_string(TokenFault::too_long));
   }
-  const TokenVerdict* const verdict = verdict_on(presented.token, identity.address, now, scratch);
+  const TokenVerdict* const verdict = verdict_on(token, identity.address, now, scratch);
   if (verdict == nullptr) return fail(identity, Proof::limited, kTooManyFailures);
   if (verdict->fault != TokenFault::none) {
     return fail(identity, Proof::invalid, to_string(verdict->fault));
@@ -154,12 +144,8 @@ void Identifier::apply_token(const RequestView& request, Now now, IdentifierScra
                      .claims = verdict->claims.get()});
 }
 
-void Identifier::apply_api_key(const RequestView& request, Now now, IdentifierScratch& scratch,
+void Identifier::apply_api_key(std::string_view presented, Now now, IdentifierScratch& scratch,
                                Identity& identity) const noexcept {
-  if (config_.api_keys == nullptr) return;
-  const std::string_view presented =
-      presented_api_key(request, config_.api_key_sources, scratch.key_);
-  if (presented.empty()) return;
   const ApiKey* const key = scratch.keys_.find(presented, *config_.api_keys);
   if (key == nullptr) return fail(identity, Proof::unknown, kUnknownKey);
   if (key->is_expired(now.wall())) return fail(identity, Proof::invalid, kExpiredKey);

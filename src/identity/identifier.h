@@ -12,6 +12,8 @@
 // two sources, so that nobody joins the tier of one to the user of another. Claims and attributes
 // are of that proof, too; of a good key beside it only the name is shown. What is not good counts
 // as absent; `proof` tells how the first one that was presented fared unless a later one is good.
+// Within one kind there is one credential: of two (identity/credentials.h) none is looked at, and
+// `proof` is ambiguous.
 //
 // An Identifier is immutable and shared by workers. What changes lives in an IdentifierScratch, one
 // per worker. A steady client costs no allocation: its token is in the verdict cache.
@@ -19,6 +21,7 @@
 
 #include "identity/api_keys.h"
 #include "identity/client_address.h"
+#include "identity/credentials.h"
 #include "identity/failure_limit.h"
 #include "identity/geo.h"
 #include "identity/identity.h"
@@ -66,8 +69,7 @@ class IdentifierScratch {
   TokenCache tokens_;
   KeyCache keys_;
   FailureLimit failures_;
-  // A decoded key, or a user name with its password.
-  std::array<char, 2 * kApiKeyBytesMax> key_{};
+  std::array<char, kCredentialScratchBytes> credentials_{};
 };
 
 class Identifier {
@@ -78,6 +80,9 @@ class Identifier {
   [[nodiscard]] bool ignores_forwarding(const RequestView& request) const noexcept {
     return finder_.ignores_forwarding(request);
   }
+
+  // The header that trusted proxies write the client's address to; empty: there is none of its own.
+  [[nodiscard]] std::string_view address_header() const noexcept { return finder_.header(); }
 
   // What can be known without a proof: the address, and where it is. All else is empty.
   void begin(const RequestView& request, Identity& identity) const noexcept;
@@ -96,9 +101,9 @@ class Identifier {
  private:
   Identifier(IdentifierConfig config, ClientAddressFinder finder);
 
-  void apply_token(const RequestView& request, Now now, IdentifierScratch& scratch,
+  void apply_token(std::string_view token, Now now, IdentifierScratch& scratch,
                    Identity& identity) const noexcept;
-  void apply_api_key(const RequestView& request, Now now, IdentifierScratch& scratch,
+  void apply_api_key(std::string_view presented, Now now, IdentifierScratch& scratch,
                      Identity& identity) const noexcept;
   void apply_certificate(const RequestView& request, Identity& identity) const noexcept;
   [[nodiscard]] const TokenVerdict* verdict_on(std::string_view token, const IpAddress& address,
@@ -106,17 +111,8 @@ class Identifier {
 
   IdentifierConfig config_;
   ClientAddressFinder finder_;
+  CredentialReader reader_;
   std::uint64_t generation_;
 };
-
-// The token of the one Authorization header with the scheme Bearer. Without such a header there is
-// none; where there are several Authorization headers, nobody can tell which one the server behind
-// will believe.
-struct PresentedToken {
-  bool presented = false;
-  bool repeated = false;
-  std::string_view token;
-};
-[[nodiscard]] PresentedToken presented_token(const RequestView& request) noexcept;
 
 }  // namespace sluice::identity

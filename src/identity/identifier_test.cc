@@ -217,13 +217,19 @@ TEST_F(IdentifierTest, LetsKeysAndTokensExpire) {
   EXPECT_EQ(identify(Request{}.bearer(mortal), at(40s)).proof, Proof::invalid) << "with its leeway";
 }
 
-// Which of the two would the server behind believe?
-TEST_F(IdentifierTest, BelievesNeitherOfTwoAuthorizations) {
-  const Identity twice = identify(Request{}.bearer(token()).bearer(token()));
-  EXPECT_EQ(twice.proof, Proof::invalid);
+// Which of the two would the server behind believe? Another proof does not help.
+TEST_F(IdentifierTest, BelievesNothingBesideAmbiguousCredentials) {
+  const Identity twice =
+      identify(Request{}.bearer(token()).bearer(token()).key("key-1").subject("CN=client"));
+  EXPECT_EQ(twice.proof, Proof::ambiguous);
+  EXPECT_FALSE(twice.authenticated());
   EXPECT_EQ(twice.why, "more than one Authorization header");
-  EXPECT_EQ(identify(Request{}.header("authorization", "Basic dTpw").bearer(token())).proof,
-            Proof::invalid);
+  EXPECT_EQ(twice.user, "");
+  EXPECT_EQ(twice.api_key, "");
+  const Identity keys = identify(Request{}.bearer(token()).key("bogus").key("key-1"));
+  EXPECT_EQ(keys.proof, Proof::ambiguous);
+  EXPECT_EQ(keys.why, "different API keys");
+  EXPECT_EQ(identify(Request{}.key("").key("key-1").key("key-1")).user, "builder");
 }
 
 TEST_F(IdentifierTest, LooksForTokensBehindBearerOnly) {
@@ -246,7 +252,7 @@ TEST_F(IdentifierTest, StopsListeningToAnAddressThatOnlyFails) {
   EXPECT_EQ(from("192.0.2.1", token()), Proof::good) << "likewise";
   EXPECT_EQ(from("192.0.2.1", token(R"({"sub":"u3","exp":1800001000})")), Proof::limited);
   EXPECT_EQ(from("192.0.2.2", "another"), Proof::invalid) << "another address";
-  const Identity later = identify(Request{}.peer("192.0.2.1").bearer("yet another"), at(1s));
+  const Identity later = identify(Request{}.peer("192.0.2.1").bearer("yet-another"), at(1s));
   EXPECT_EQ(later.proof, Proof::invalid) << "one more after an interval";
 }
 

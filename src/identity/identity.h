@@ -34,11 +34,12 @@ class Attributes {
 
 // How somebody who wanted to prove something fared.
 enum class Proof : std::uint8_t {
-  none,     // nothing was presented
-  good,     // a known key, a valid token, a certificate
-  unknown,  // a key that nobody issued
-  invalid,  // a token that is malformed, forged, expired or for somebody else; an expired key
-  limited,  // too many failures from this address: the token was not even looked at
+  none,       // nothing was presented
+  good,       // a known key, a valid token, a certificate
+  unknown,    // a key that nobody issued
+  invalid,    // a token that is malformed, forged, expired or for somebody else; an expired key
+  limited,    // too many failures from this address: the token was not even looked at
+  ambiguous,  // credentials of one kind that differ, or a repeated header: none was looked at
 };
 
 struct Identity {

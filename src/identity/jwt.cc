@@ -134,7 +134,6 @@ std::string_view to_string(TokenFault fault) noexcept {
     case TokenFault::not_yet_valid: return "the token is not valid yet";
     case TokenFault::issuer: return "the token is from another issuer";
     case TokenFault::audience: return "the token is for another audience";
-    case TokenFault::repeated: return "more than one Authorization header";
   }
   return "unknown";
 }

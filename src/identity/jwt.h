@@ -46,7 +46,6 @@ enum class TokenFault : std::uint8_t {
   not_yet_valid,
   issuer,
   audience,
-  repeated,  // more than one Authorization header
 };
 
 // For people; static text.

@@ -56,6 +56,28 @@ class Secrets(Logs):
         if form == "json":
             self.assertEqual(json.loads(log.splitlines()[0])["api_key"], "acme")
 
+    # The server behind might take the other one; nothing is passed on.
+    def test_ambiguous_credentials_are_rejected_and_logged(self):
+        rules = "[{name: keys, per: api_key, limit: 1/1h}]"
+        front = self.front("json", "header: x-api-key, query: key", rules)
+        key = f"X-Api-Key: {self.KEY}"
+        self.assertEqual(front.get("/", key).status, 200)
+        for path, headers in (
+            ("/", ("X-Api-Key: bogus", key)),
+            ("/", (key, "X-Api-Key: bogus")),
+            ("/", (f"X-Api-Key: bogus, {self.KEY}",)),
+            ("/?%6bey=bogus", (key,)),
+        ):
+            answer = front.get(path, *headers)
+            self.assertEqual(answer.status, 400, headers)
+            self.assertEqual(json.loads(answer.body)["reason"], "ambiguous_credentials")
+        self.assertEqual(front.get("/", "X-Api-Key:", key).status, 429)
+        reasons = [json.loads(line)["reason"] for line in self.logged(6).splitlines()]
+        self.assertEqual(
+            sorted(reasons), ["allowed"] + 4 * ["ambiguous_credentials"] + ["limited"]
+        )
+        self.assertNotIn(self.KEY, self.log())
+
     def test_a_key_in_the_query_is_hidden(self):
         for form in ("json", "text"):
             with self.subTest(form):

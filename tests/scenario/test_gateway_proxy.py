@@ -71,6 +71,19 @@ class Headers(GatewayTest):
         for name in ("forwarded", "x-real-ip", "x_forwarded_for"):
             self.assertIsNone(request.get(name), name)
 
+    # The header that addresses are read from is a proxy's word, too, whatever it is called.
+    def test_the_address_header_goes_on_as_it_was_believed(self):
+        def passed(trusted, *lines):
+            clients = f"{{trusted_proxies: [{trusted}], address_from: cf-connecting-ip}}"
+            request = self.passed(*lines, more=f"clients: {clients}")
+            return request.all("cf-connecting-ip") + request.all("cf_connecting_ip")
+
+        one = "CF-Connecting-IP: 10.1.1.1"
+        self.assertEqual(passed("192.0.2.1", one), [], "of a stranger")
+        self.assertEqual(passed("127.0.0.1", one), ["10.1.1.1"])
+        self.assertEqual(passed("127.0.0.1", one, "Cf-Connecting-Ip: 10.1.1.2"), [], "of two")
+        self.assertEqual(passed("127.0.0.1", one, "Cf_Connecting_Ip: 10.1.1.2"), ["10.1.1.1"])
+
     # Behind a proxy that nobody named, one limit would be for everybody: that is told, once.
     def test_the_operator_hears_that_a_proxy_is_not_trusted(self):
         front = self.gateway(self.upstream())
@@ -105,7 +118,8 @@ class Headers(GatewayTest):
         for clients, passed in (("", []), ("clients: {trusted_proxies: unix}", ["10.1.1.1"])):
             with self.subTest(clients):
                 app = self.upstream()
-                front = self.gateway(app, listen=listen, rules=rules, more=clients)
+                more = clients + "\naccess_log: {file: access.log}"
+                front = self.gateway(app, listen=listen, rules=rules, more=more)
                 sock = socket.socket(socket.AF_UNIX)
                 sock.connect(path)
                 with Client(sock) as client:
@@ -115,6 +129,8 @@ class Headers(GatewayTest):
                     self.assertEqual(second, 200 if passed else 429)
                 self.assertEqual(app.requests[0].all("x-forwarded-for"), passed)
                 front.stop()
+                first = self.log().splitlines()[-2]
+                self.assertTrue(first.startswith("10.1.1.1 - " if passed else "unix - "), first)
 
     def test_the_port_is_the_one_that_the_client_came_to(self):
         app = self.upstream()

@@ -45,7 +45,7 @@ void add_explain(CLI::App& program, Action& action) {
           ->expected(1)
           ->take_all();
   CLI::Option* ip =
-      command->add_option("--ip", options->ip, "Address of the client (default 127.0.0.1)")
+      command->add_option("--ip", options->ip, "Address of the client, or unix (default 127.0.0.1)")
           ->type_name("ADDRESS");
   CLI::Option* host =
       command->add_option("--host", options->host, "Host that is asked (default localhost)")

@@ -1,6 +1,7 @@
 #include "cli/explain/explained_request.h"
 
 #include "base/text.h"
+#include "cli/client_ip.h"
 
 #include <fmt/format.h>
 
@@ -82,10 +83,10 @@ Parsed<ExplainedRequest> ExplainedRequest::parse(const ExplainOptions& options) 
     if (!parsed) return tl::unexpected(std::move(parsed.error()));
     request.headers.push_back(*std::move(parsed));
   }
-  const auto ip = IpAddress::parse(options.ip);
+  const auto ip = parse_client_ip(options.ip);
   if (!ip) {
     return mistake(fmt::format("{} is no address", sluice::quoted(options.ip)),
-                   "write 192.0.2.1, or 2001:db8::1");
+                   "write 192.0.2.1, 2001:db8::1, or unix for a Unix socket");
   }
   request.ip = *ip;
   if (options.descriptors.size() > 1) {

@@ -1,5 +1,6 @@
 #include "cli/explain/story.h"
 
+#include "cli/client_ip.h"
 #include "cli/rule_text.h"
 #include "engine/key.h"
 #include "identity/host.h"
@@ -24,7 +25,7 @@ using rules::Phase;
 // As the key has it: of IPv6 the network.
 std::string address_text(const IpAddress& address, unsigned v4_bits, unsigned v6_bits) {
   const unsigned bits = address.is_v4 ? v4_bits : v6_bits;
-  std::string text = address.masked(bits).text();
+  std::string text = client_ip_text(address.masked(bits));
   return bits == address.bits() ? text : fmt::format("{}/{}", text, bits);
 }
 
@@ -60,6 +61,9 @@ std::string why_not_asked(const RuleStory& story, const engine::Op& op) {
   if (!story.limits.empty()) return {};
   const auto missing =
       std::ranges::find_if(story.key, [](const StoryValue& one) { return !one.instead.empty(); });
+  if (op.rule == story.rule && op.reason == engine::Reason::ambiguous_value) {
+    return fmt::format("{} is sent twice, differently", missing->part);
+  }
   if (missing != story.key.end() && story.rule->missing == Missing::skip) {
     return fmt::format("{} is missing, and then it is skipped", missing->part);
   }
@@ -116,7 +120,8 @@ const engine::ListEntry* listed(const StoryParts& parts, const identity::Identit
 }  // namespace
 
 bool has_decision(const engine::Op& op) noexcept {
-  return op.rule != nullptr && op.reason != engine::Reason::missing_value;
+  return op.rule != nullptr && op.reason != engine::Reason::missing_value &&
+         op.reason != engine::Reason::ambiguous_value;
 }
 
 Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch) {
@@ -140,7 +145,7 @@ Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch) {
   identity::Identity origin;
   parts.identifier.begin(request, origin);
   story.client = parts.identifier.identify(request, parts.now, scratch);
-  story.address = story.client.address.text();
+  story.address = client_ip_text(story.client.address);
   story.listed = listed(parts, story.client);
   if (!target.ok()) return story;
 

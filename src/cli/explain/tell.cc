@@ -22,6 +22,7 @@ std::string_view proof_text(identity::Proof proof) {
     case identity::Proof::unknown: return "unknown key";
     case identity::Proof::invalid: return "invalid token";
     case identity::Proof::limited: return "too many failures";
+    case identity::Proof::ambiguous: return "ambiguous credentials";
   }
   return {};
 }
@@ -133,6 +134,9 @@ std::string verdict_text(const Story& story, const engine::Op& op, const Output&
   text += fmt::format(": {}", engine::to_string(op.reason));
   if (story.listed != nullptr) return text + listed_text(*story.listed);
   if (op.rule == nullptr) return text;
+  if (op.reason == engine::Reason::ambiguous_value) {
+    return text + fmt::format(", which {} counts by", op.rule->name);
+  }
   if (!has_decision(op)) return text + fmt::format(", which {} wants", op.rule->name);
   if (passes) {
     return text + fmt::format(", tightest is {}, {}", op.rule->name, decision_text(op.decision));

@@ -2,6 +2,7 @@
 
 #include "base/rfc3339.h"
 #include "base/text.h"
+#include "cli/client_ip.h"
 #include "identity/flat_json.h"
 
 #include <fmt/format.h>
@@ -94,7 +95,7 @@ Parsed<LoggedRequest> parse_combined(std::string_view line) {
   const auto identity = cut(rest, ' ');
   const auto user = cut(rest, ' ');
   if (!ip || !identity || !user || !rest.starts_with('[')) return no_combined("the line");
-  const auto address = IpAddress::parse(*ip);
+  const auto address = parse_client_ip(*ip);
   if (!address) return no_combined(fmt::format("the address {}", quoted(*ip)));
   request.ip = *address;
   request.user = text_of(*user);
@@ -146,7 +147,7 @@ Parsed<LoggedRequest> parse_json_line(std::string_view line) {
   if (!at) return tl::unexpected(at.error());
   request.at = *at;
   if (const std::string_view ip = json.find("ip"); !ip.empty()) {
-    const auto address = IpAddress::parse(ip);
+    const auto address = parse_client_ip(ip);
     if (!address) return mistake(fmt::format("'ip' is {}, which is no address", quoted(ip)));
     request.ip = *address;
   }

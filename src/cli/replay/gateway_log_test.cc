@@ -138,6 +138,21 @@ TEST(GatewayLog, IsReadBackFromText) {
 }
 
 // What a client sent instead of a request never comes back as one.
+// A client without an address is the same to rules as it was when it was logged.
+TEST(GatewayLog, NamesClientsOfUnixSockets) {
+  const AccessRecord record{.at = WallTime{std::chrono::seconds{1'700'000'000}},
+                            .is_local = true,
+                            .method = "GET",
+                            .target = "/",
+                            .status = 200};
+  const Parsed<LoggedRequest> json = parse_json_line(line(record, {.form = LogForm::json}));
+  ASSERT_TRUE(json) << json.error().text();
+  EXPECT_EQ(json->ip, IpAddress{});
+  const Parsed<LoggedRequest> text = parse_combined(line(record, {.form = LogForm::text}));
+  ASSERT_TRUE(text) << text.error().text();
+  EXPECT_EQ(text->ip, IpAddress{});
+}
+
 TEST(GatewayLog, MarksWhatWasNoRequest) {
   const AccessRecord record{.at = WallTime{std::chrono::seconds{1}}, .status = 400};
   const Parsed<LoggedRequest> json = parse_json_line(line(record, {.form = LogForm::json}));

@@ -1,7 +1,9 @@
 // The head of a request as it goes on to a server.
 #include "base/text.h"
+#include "engine/worker.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
+#include "identity/headers.h"
 #include "net/http/header_lists.h"
 
 #include <algorithm>
@@ -45,6 +47,21 @@ void leave_out(net::RequestHead& head, std::string_view lower_name) noexcept {
   }
 }
 
+// The header that the client's address is read from goes on as it was believed: from a trusted
+// proxy, in that very spelling, and once. Any other is a client's word on its own address.
+void leave_out_unbelieved(net::RequestHead& head, std::string_view address_header,
+                          bool through_trusted) noexcept {
+  if (address_header.empty()) return;
+  std::size_t lines = 0;
+  for (const HeaderView& line : head.headers) lines += identity::is_named(line, address_header);
+  const bool is_believed = through_trusted && lines == 1;
+  for (std::size_t i = 0; i < head.headers.size(); ++i) {
+    const HeaderView& line = head.headers[i];
+    if (!identity::reads_as(line, address_header)) continue;
+    if (!is_believed || !identity::is_named(line, address_header)) head.restated.add(i);
+  }
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> max_forwards(std::span<const HeaderView> headers) noexcept {
@@ -70,6 +87,7 @@ bool Connection::write_request_head() {
     if (may_pass) trusted.add(word);
     if (!may_pass || is_written_here(word, options().forwarded_headers)) passed.restated.add(i);
   }
+  leave_out_unbelieved(passed, gateway_.worker_.address_header(), exchange.through_trusted);
   if (options().starts_traces) start_trace(passed);
   const UpstreamOptions& upstream = exchange.group->options();
   if (!upstream.host.empty()) passed.host = upstream.host;

@@ -54,6 +54,7 @@ void Connection::tell_observer() {
       .at = exchange.began.wall(),
       .duration = now().mono - exchange.began.mono,
       .ip = peer_.address,
+      .is_local = peer_.is_local,
       .method = {},
       .host = {},
       .target = {},
@@ -82,6 +83,7 @@ void Connection::tell_observer() {
   if (exchange.decided) {
     const WhoAsked& who = exchange.who;
     record.ip = who.address;
+    record.is_local = peer_.is_local && who.address == peer_.address;
     record.user = who.name(0);
     record.api_key = who.name(1);
     record.tenant = who.name(2);
