@@ -127,7 +127,7 @@ Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
         .limit = holds.number,
         .cost = cost,
         .change = plan.change,
-        .no_room = rule.no_room,
+        .on_table_full = rule.on_table_full,
         .probe = rule.count && rule.count->after && !in_flight,
         .may_be_refunded = rule.count.has_value() || in_flight,
         .scale = rule.scale};

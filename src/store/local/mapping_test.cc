@@ -188,8 +188,8 @@ TEST_F(StateFile, ThatIsTruncatedIsRefused) {
 
 TEST_F(StateFile, OfAnotherLayoutIsRefused) {
   make();
-  overwrite(file_, 8, "\x02");
-  expect_refused(fresh_and("has layout version 2, this program knows 1"));
+  overwrite(file_, 8, "\x01");
+  expect_refused(fresh_and("has layout version 1, this program knows 2"));
   expect_refused({"use the program that wrote it"});
   expect_fresh_start();
 }
