@@ -1,5 +1,6 @@
 #include "store/local/mapping.h"
 
+#include "base/mapped_files.h"
 #include "base/random.h"
 #include "base/text.h"
 
@@ -349,6 +350,9 @@ Parsed<void> Mapping::map_file(std::size_t bytes, Pages pages) {
     return problem(path_, fmt::format("cannot be mapped: {}", why(errno)), "configure less memory");
   }
   memory_ = {static_cast<std::byte*>(at), bytes};
+  remember_mapped_file(memory_, {.what = "state file",
+                                 .path = path_,
+                                 .remedy = "remove it and start again, which forgets all counts"});
   if (pages == Pages::automatic) ::madvise(at, bytes, MADV_HUGEPAGE);
   return {};
 }
@@ -398,6 +402,7 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
 }
 
 Mapping::~Mapping() {
+  forget_mapped_file(memory_);
   if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
   if (file_ >= 0) ::close(file_);
 }
