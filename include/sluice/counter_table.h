@@ -1,8 +1,10 @@
 // Where limiters keep their counts: memory of a fixed size, shared by any number of them.
 //
-// The table never grows. A key that owes nothing needs no room, so what counts is how many keys are
-// in debt at once: plan 32 bytes for each. When it is full, those who owe least are forgotten
-// first, and never for the sake of one who owes no more; status() says how often that happened.
+// The table never grows. A key that has used nothing needs no room, so what counts is how many keys
+// have used something at once: plan 32 bytes for each. When it is full, the key that has used the
+// least share of its limit is forgotten first, and never for one that has used no more. A key that
+// finds no room is counted approximately, in a fixed sixteenth of the memory, admitted untracked or
+// rejected: OnTableFull says which. status() says how often each of these happened.
 //
 // With a file, counts survive a restart, however the process ended, and several processes on one
 // machine can share them.
@@ -49,18 +51,21 @@ struct TableStatus {
   std::size_t huge_page_bytes = 0;  // of them
   std::size_t slots = 0;            // room for keys
   std::size_t slots_used = 0;       // at the last sweep
+  std::size_t cells = 0;            // shared by keys without a slot
+  std::size_t cells_used = 0;       // at the last sweep
   std::size_t block_bytes = 0;      // room for states that a slot cannot hold: logs, slices
   std::size_t block_bytes_used = 0;
   std::size_t limits = 0;  // room for different limits
   std::size_t limits_used = 0;
 
   // Since the table was opened, by this process:
-  std::uint64_t inserted = 0;          // keys that were given a slot
-  std::uint64_t evicted = 0;           // of them, at the expense of one who owed less
-  std::uint64_t untracked = 0;         // requests admitted although there was no room
-  std::uint64_t forgiven = 0;          // units of cost that were forgotten, in both ways
-  std::uint64_t refused_for_room = 0;  // NoRoom::refuse
-  std::uint64_t failed_exchanges = 0;  // another thread was faster; tried again
+  std::uint64_t inserted = 0;           // keys that were given a slot
+  std::uint64_t evicted = 0;            // of them, at the expense of one who owed less
+  std::uint64_t approximated = 0;       // decisions in shared cells: OnTableFull::approximate
+  std::uint64_t untracked = 0;          // requests admitted: OnTableFull::allow
+  std::uint64_t forgiven = 0;           // units of cost forgotten by eviction, or untracked
+  std::uint64_t rejected_for_room = 0;  // OnTableFull::reject
+  std::uint64_t failed_exchanges = 0;   // another thread was faster; tried again
 };
 
 // A key in debt. Keys are kept as fingerprints: who wants to know about one, asks its limiter.

@@ -37,10 +37,15 @@ enum class OnChange : std::uint8_t {
   reset,         // start afresh
 };
 
-// What happens to a key that the counter table has no room for, because everybody in it owes more.
-enum class NoRoom : std::uint8_t {
-  forgive,  // admit it, and count that its debt was forgotten
-  refuse,
+// What happens to a key that the counter table has no room for, because all keys that could make
+// room have used a greater share of their limits.
+enum class OnTableFull : std::uint8_t {
+  // Count it in a sixteenth of the memory, in cells that several keys may share: it is admitted at
+  // most twice what its limit admits, and may be rejected early. A concurrency limit cannot be
+  // counted there: its newcomers are rejected.
+  approximate,
+  allow,   // admit it untracked
+  reject,  // reject it
 };
 
 inline constexpr std::array kAlgorithms{
@@ -75,6 +80,6 @@ struct Limit {
 [[nodiscard]] std::string_view to_string(Align align) noexcept;
 [[nodiscard]] std::string_view to_string(CalendarUnit unit) noexcept;
 [[nodiscard]] std::string_view to_string(OnChange change) noexcept;
-[[nodiscard]] std::string_view to_string(NoRoom no_room) noexcept;
+[[nodiscard]] std::string_view to_string(OnTableFull on_table_full) noexcept;
 
 }  // namespace sluice

@@ -71,7 +71,7 @@ struct LimiterOptions {
   TableOptions own_table;
 
   OnChange on_change = OnChange::keep;  // for counts that another limit of this name left behind
-  NoRoom no_room = NoRoom::forgive;
+  OnTableFull on_table_full = OnTableFull::approximate;
 
   // For a few keys so busy that threads fight for them: threads take some units ahead, and a
   // request may be refused although up to early_refusals() units are left, with buckets sometimes

@@ -9,6 +9,10 @@ namespace {
 
 constexpr const char* kListener = "gateway";
 
+double ratio_of(std::size_t part, std::size_t whole) noexcept {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
 }  // namespace
 
 Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
@@ -20,12 +24,19 @@ Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
       held_(registry.gauge(frontend::kHeld)),
       keys_(registry.gauge(frontend::kKeys)),
       evictions_{registry.counter(frontend::kEvictions)},
+      table_fill_(registry.gauge(frontend::kTableFill)),
+      table_shared_fill_(registry.gauge(frontend::kTableSharedFill)),
+      table_forgiven_{registry.counter(frontend::kTableForgiven)},
       blocks_{registry.counter(frontend::kBlocks)},
       amounts_left_out_{registry.counter(frontend::kAmountsLeftOut)},
       shadows_left_out_{registry.counter(frontend::kShadowsLeftOut)} {
   constexpr std::array kLogResults{"written", "suppressed", "dropped"};
   for (std::size_t i = 0; i < log_lines_.size(); ++i) {
     log_lines_[i].counter = registry.counter(frontend::kLogLines, {kLogResults[i]});
+  }
+  constexpr std::array kFullResults{"approximated", "allowed", "rejected"};
+  for (std::size_t i = 0; i < table_full_.size(); ++i) {
+    table_full_[i].counter = registry.counter(frontend::kTableFull, {kFullResults[i]});
   }
   constexpr std::array kStoreCalls{"decide", "charge", "refund", "renew"};
   for (std::size_t i = 0; i < store_calls_.size(); ++i) {
@@ -63,7 +74,7 @@ void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& tabl
   in_flight_.set(shard_, static_cast<double>(total.in_flight));
   held_.set(shard_, static_cast<double>(total.held));
   keys_.set(shard_, static_cast<double>(table.slots_used));
-  evictions_.follow(shard_, table.counters.evicted);
+  show_table(table);
   blocks_.follow(shard_, total.blocks);
   amounts_left_out_.follow(shard_, total.amounts_left_out);
   shadows_left_out_.follow(shard_, total.shadows_left_out);
@@ -75,6 +86,16 @@ void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& tabl
   store_calls_[2].follow(shard_, total.store.refunds);
   store_calls_[3].follow(shard_, total.store.renewals);
   show(total.upstreams, workers);
+}
+
+void Gauges::show_table(const store::LocalStoreStatus& table) {
+  evictions_.follow(shard_, table.counters.evicted);
+  table_fill_.set(shard_, ratio_of(table.slots_used, table.slots));
+  table_shared_fill_.set(shard_, ratio_of(table.cells_used, table.cells));
+  table_full_[0].follow(shard_, table.counters.approximated);
+  table_full_[1].follow(shard_, table.counters.untracked);
+  table_full_[2].follow(shard_, table.counters.rejected_for_room);
+  table_forgiven_.follow(shard_, table.counters.forgiven);
 }
 
 void Gauges::show(const std::vector<admin::UpstreamStatus>& upstreams, std::size_t workers) {

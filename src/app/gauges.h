@@ -34,6 +34,7 @@ class Gauges {
     metrics::Gauge healthy;
   };
   void show(const std::vector<admin::UpstreamStatus>& upstreams, std::size_t workers);
+  void show_table(const store::LocalStoreStatus& table);
 
   metrics::Registry& registry_;
   const metrics::Shard shard_;
@@ -43,6 +44,10 @@ class Gauges {
   metrics::Gauge held_;
   metrics::Gauge keys_;
   Followed evictions_;
+  metrics::Gauge table_fill_;
+  metrics::Gauge table_shared_fill_;
+  std::array<Followed, 3> table_full_;
+  Followed table_forgiven_;
   Followed blocks_;
   Followed amounts_left_out_;
   Followed shadows_left_out_;

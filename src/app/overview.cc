@@ -54,7 +54,9 @@ WorkerReport Overview::ask_workers() {
 // The table itself counts its keys but once an hour.
 store::LocalStoreStatus Overview::look_at_table() const {
   store::LocalStoreStatus status = parts_.room.table().status();
-  status.slots_used = parts_.room.table().keys_approx(parts_.clock.now());
+  const Now now = parts_.clock.now();
+  status.slots_used = parts_.room.table().keys_approx(now);
+  status.cells_used = parts_.room.table().cells_in_use(now);
   return status;
 }
 
@@ -106,6 +108,12 @@ admin::StatusReport Overview::status() {
           .keys = table.slots_used,
           .keys_max = table.slots,
           .evictions = table.counters.evicted,
+          .table_full = {.now = parts_.room.table().is_full(now),
+                         .approximated = table.counters.approximated,
+                         .allowed = table.counters.untracked,
+                         .rejected = table.counters.rejected_for_room,
+                         .cells = table.cells_used,
+                         .cells_max = table.cells},
           .blocks = parts_.room.blocks().size()};
 }
 

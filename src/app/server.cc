@@ -5,6 +5,7 @@
 #include "app/request_observer.h"
 #include "app/serve_files.h"
 #include "base/duration.h"
+#include "base/mapped_files.h"
 #include "frontend/server_metrics.h"
 #include "metrics/process_metrics.h"
 #include "net/listen.h"
@@ -115,6 +116,7 @@ bool Server::open_all(config::Diagnostics& diagnostics) {
   const std::uint32_t wanted = configuration.serve.workers;
   const unsigned count = wanted > 0 ? wanted : std::max(1U, std::thread::hardware_concurrency());
   open_metrics(count);
+  explain_lost_files();
   running_.room = EngineRoom::open(configuration, clock_, diagnostics, running_.registry.get());
   if (running_.room == nullptr) return false;
   if (configuration.rules_file && !open_rules(*configuration.rules_file, diagnostics)) return false;

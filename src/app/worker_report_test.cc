@@ -108,11 +108,19 @@ TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
   Gauges gauges{registry, 1};
   gauges.show(
       {.connections = 5, .log_written = 10, .amounts_left_out = 4, .upstreams = {app(0, 3)}},
-      {.counters = {.evicted = 2}, .slots_used = 9}, 1);
+      {.counters = {.evicted = 2, .approximated = 3, .untracked = 4, .rejected_for_room = 5},
+       .slots = 12,
+       .slots_used = 9,
+       .cells = 8,
+       .cells_used = 2},
+      1);
   EXPECT_EQ(shown(registry, frontend::kConnections), 5);
   EXPECT_EQ(shown(registry, frontend::kLogLines), 10);
   EXPECT_EQ(shown(registry, frontend::kAmountsLeftOut), 4);
   EXPECT_EQ(shown(registry, frontend::kKeys), 9);
+  EXPECT_EQ(shown(registry, frontend::kTableFill), 0.75);
+  EXPECT_EQ(shown(registry, frontend::kTableSharedFill), 0.25);
+  EXPECT_EQ(shown(registry, frontend::kTableFull), 3 + 4 + 5);
   EXPECT_EQ(shown(registry, frontend::kUpstreamConnections), 4) << "those that are idle included";
   EXPECT_EQ(shown(registry, frontend::kUpstreamHealthy), 1);
   gauges.show({.connections = 2, .log_written = 12, .upstreams = {app(1, 3)}},

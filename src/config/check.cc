@@ -193,8 +193,14 @@ class Checker {
     for (const Key& one : section.keys) known.push_back(one.name);
     const std::string_view nearest = nearest_word(key.text, known);
     // A word that resembles a known one is no secret.
-    const std::string shown = nearest.empty() ? key.shown() : quoted(key.text);
+    const bool is_known = !nearest.empty() || section.find_formerly(key.text) != nullptr;
+    const std::string shown = is_known ? quoted(key.text) : key.shown();
     const std::string message = fmt::format("unknown key {} in {}", shown, section.name);
+    if (const Key* renamed = section.find_formerly(key.text)) {
+      misspelt.meant.push_back(renamed->name);
+      diagnostics_.error(key, message, fmt::format("it is called '{}' now", renamed->name));
+      return;
+    }
     if (const Hint* hint = find_hint(section.hints, key.text)) {
       misspelt.hinted = true;
       diagnostics_.error(key, message, std::string{hint->remedy});

@@ -71,6 +71,15 @@ const Key* Section::find(std::string_view key) const noexcept {
   return nullptr;
 }
 
+const Key* Section::find_formerly(std::string_view key) const noexcept {
+  for (const Key& known : keys) {
+    if (std::find(known.formerly.begin(), known.formerly.end(), key) != known.formerly.end()) {
+      return &known;
+    }
+  }
+  return nullptr;
+}
+
 const Node* Reader::find(std::string_view key) const {
   assert(section_.find(key) != nullptr && "the parser asks for a key that the grammar lacks");
   if (checked_.watched() != nullptr) {

@@ -78,6 +78,8 @@ struct Key {
   bool required = false;
   std::vector<std::string_view> examples;  // YAML values
   std::vector<Hint> hints;                 // for its value
+  // Names that it had before: no longer read, but whoever writes one is told the new one.
+  std::vector<std::string_view> formerly = {};
 };
 
 // Keys that the writer chooses, as the names of headers.
@@ -99,6 +101,7 @@ struct Section {
   std::vector<Hint> hints;                                           // for its keys
 
   [[nodiscard]] const Key* find(std::string_view key) const noexcept;
+  [[nodiscard]] const Key* find_formerly(std::string_view key) const noexcept;
 };
 
 // Which parts of a document keep to the grammar.

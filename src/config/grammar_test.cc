@@ -35,7 +35,8 @@ const Section& door() {
             .shape = number(1, 300),
             .meaning = "In centimetres.",
             .required = true,
-            .examples = {"200"}},
+            .examples = {"200"},
+            .formerly = {"tallness", "size"}},
            {.name = "colour", .shape = word({"red", "green"}), .meaning = "Its paint."},
            {.name = "locked", .shape = flag(), .meaning = "Whether it is.", .fallback = "false"},
            {.name = "opens", .shape = text(kDuration), .meaning = "How long it stays open."},
@@ -113,6 +114,14 @@ TEST(Grammar, SaysWhatAValueMustBe) {
               ElementsAre("1:25: 'key' cannot be a list; write text"));
   EXPECT_THAT(mistakes_in("doors: {height: 1, key: a, width: 3}"),
               ElementsAre("1:28: unknown key 'width' in door; all doors are equally wide"));
+}
+
+// A key that was renamed: its old name is not read, and its new one is told, not missed.
+TEST(Grammar, NamesTheNewNameOfAKeyThatWasRenamed) {
+  EXPECT_THAT(mistakes_in("doors: {tallness: 200, key: a}"),
+              ElementsAre("1:9: unknown key 'tallness' in door; it is called 'height' now"));
+  EXPECT_THAT(mistakes_in("doors: {size: 200, key: a}"),
+              ElementsAre("1:9: unknown key 'size' in door; it is called 'height' now"));
 }
 
 TEST(Grammar, RefusesWhatReadersOfYamlDisagreeAbout) {

@@ -55,10 +55,11 @@ std::string_view to_string(OnChange change) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(NoRoom no_room) noexcept {
-  switch (no_room) {
-    case NoRoom::forgive: return "forgive";
-    case NoRoom::refuse: return "refuse";
+std::string_view to_string(OnTableFull on_table_full) noexcept {
+  switch (on_table_full) {
+    case OnTableFull::approximate: return "approximate";
+    case OnTableFull::allow: return "allow";
+    case OnTableFull::reject: return "reject";
   }
   return "unknown";
 }

@@ -38,14 +38,37 @@ Amounts::Brought Amounts::find(const PlannedLimit& limit, Wanted wanted, Now now
   Limit brought = limit.written->limit;
   brought.amount = wanted.amount;
   if (wanted.permille != 1000) brought = multiplied_as_far_as_possible(brought, wanted.permille);
-  const Parsed<store::LimitNumber> number = store_.use_for_request(brought, now);
   give_back(place);
   place = {.of = &limit, .wanted = wanted, .brought = written, .used = now.mono};
-  if (number)
-    place.brought = {.number = *number, .amount = brought.amount};
-  else
-    place.brought.is_left_out = true;
+  place.brought.is_left_out = true;
+  Use* const use = free_use();
+  if (use == nullptr) return place.brought;
+  const Parsed<store::LimitNumber> number = store_.use_for_request(brought, now);
+  if (!number) return place.brought;
+  *use = {.number = *number, .requests = 0, .is_remembered = true};
+  place.brought = {.number = *number, .amount = brought.amount, .is_left_out = false, .use = use};
   return place.brought;
+}
+
+Amounts::~Amounts() {
+  for (const Use& use : uses_) {
+    if (use.is_remembered || use.requests > 0) store_.stop_using(use.number);
+  }
+}
+
+// Null: requests that take long have all of them.
+Amounts::Use* Amounts::free_use() noexcept {
+  for (std::size_t i = 0; i < kUses; ++i) {
+    Use& use = uses_[(next_use_ + i) % kUses];
+    if (use.is_remembered || use.requests > 0) continue;
+    next_use_ = (next_use_ + i + 1) % kUses;
+    return &use;
+  }
+  return nullptr;
+}
+
+void Amounts::let_go(Use& use) noexcept {
+  if (--use.requests == 0 && !use.is_remembered) store_.stop_using(use.number);
 }
 
 void Amounts::forget() noexcept {
@@ -53,7 +76,10 @@ void Amounts::forget() noexcept {
 }
 
 void Amounts::give_back(Place& place) noexcept {
-  if (place.of != nullptr && !place.brought.is_left_out) store_.stop_using(place.brought.number);
+  if (Use* const use = place.brought.use) {
+    use->is_remembered = false;
+    if (use->requests == 0) store_.stop_using(use->number);
+  }
   place = {};
 }
 

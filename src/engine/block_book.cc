@@ -1,6 +1,7 @@
 #include "engine/block_book.h"
 
 #include "base/file_descriptor.h"
+#include "base/mapped_files.h"
 #include "base/text.h"
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <new>
+#include <span>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -80,6 +82,12 @@ Parsed<std::unique_ptr<BlockBook>> BlockBook::open(const std::string& file) {
   is_new = is_new || is_blank(memory);
   File* const mapped = is_new ? new (memory) File : std::launder(static_cast<File*>(memory));
   std::unique_ptr<BlockBook> book{new BlockBook{mapped}};
+  if (!file.empty()) {
+    remember_mapped_file(std::as_bytes(std::span{mapped, 1}),
+                         {.what = "file of blocks",
+                          .path = file,
+                          .remedy = "remove it and start again; blocks hold without it"});
+  }
   if (is_new) {
     mapped->magic = kMagic;
     mapped->lines = kLines;
@@ -96,7 +104,10 @@ Parsed<std::unique_ptr<BlockBook>> BlockBook::open(const std::string& file) {
   return book;
 }
 
-BlockBook::~BlockBook() { ::munmap(file_, sizeof(File)); }
+BlockBook::~BlockBook() {
+  forget_mapped_file(std::as_bytes(std::span{file_, 1}));
+  ::munmap(file_, sizeof(File));
+}
 
 // ---- lines ------------------------------------------------------------------------------------
 

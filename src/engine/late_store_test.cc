@@ -124,6 +124,24 @@ TEST_F(LateEngine, RefusesWhenTheLateAnswerIsNo) {
   EXPECT_EQ(op_.reason, Reason::limited);
 }
 
+// The request after a failed one may have no limits at all: it does not fail for that.
+TEST_F(LateEngine, ForgetsThatTheStoreFailedWithTheNextRequest) {
+  rules::Rule limited = rule("a", {limit("2/1h")}, {per(rules::Per::Kind::ip)});
+  limited.match.methods = {"GET"};
+  limited.on_failure = OnFailure::open;
+  rules::Rule shadow = rule("b", {limit("1/1h")}, {per(rules::Per::Kind::ip)});
+  shadow.over.kind = rules::Over::Kind::shadow;
+  worker_->use(Snapshot::make({.rules = {limited, shadow}}, *local_, now_).value());
+  ASSERT_EQ(decide(op_, {}), Completion::later);
+  late_->fail_all();
+  EXPECT_EQ(op_.reason, Reason::store_failed);
+  worker_->settle(op_, nullptr, now_);
+  EXPECT_EQ(decide(op_, {.method = "POST"}), Completion::now);
+  EXPECT_EQ(op_.reason, Reason::allowed);
+  EXPECT_EQ(op_.source, "local");
+  EXPECT_EQ(worker_->counters().store_failures, 1U);
+}
+
 // Nothing of the request is looked at once decide() has returned.
 TEST_F(LateEngine, NeedsNothingOfTheRequestAfterwards) {
   use_one(OnFailure::closed);

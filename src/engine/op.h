@@ -9,6 +9,7 @@
 // One thread: the worker that decides it.
 #pragma once
 
+#include "engine/amounts.h"
 #include "engine/snapshot.h"
 #include "store/store.h"
 #include <sluice/decision.h>
@@ -161,6 +162,8 @@ class Op {
   std::size_t outcome_count_ = 0;
   std::array<Held, kMostOfBoth> held_;
   std::size_t held_count_ = 0;
+  std::array<Amounts::Use*, kMostOfBoth> uses_;  // of numbers that the request brought along
+  std::size_t use_count_ = 0;
   std::array<char, kLabelBytes> labels_;
   std::size_t label_bytes_ = 0;
 };

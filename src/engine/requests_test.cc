@@ -260,6 +260,33 @@ TEST_F(ManyAmounts, GiveWayToOthersInTime) {
   EXPECT_EQ(in_force(kFirst), kFirst);
 }
 
+// A request that takes hours keeps its number: what it charged is given back under it.
+TEST_F(ManyAmounts, AreKeptWhileARequestHasThem) {
+  const std::string text = std::to_string(kFirst);
+  const Claims claims{{{"quota", text}}};
+  const RequestView request{.method = "GET", .host = "a", .target = "/", .headers = {}, .peer = {}};
+  Op slow;
+  ASSERT_EQ(worker_->decide(slow, request, {.user = text, .claims = &claims}, now_),
+            store::Completion::now);
+  const auto has_number = [&] {
+    for (store::LimitNumber number = 0; number < table_->status().limits; ++number) {
+      const auto& known = table_->limit_if_known(number);
+      if (known != nullptr && known->limit().amount == kFirst) return true;
+    }
+    return false;
+  };
+  const auto others_come = [&](std::uint64_t first) {
+    use(rules_);
+    for (int i = 0; i < 3; ++i) pass(1h);
+    for (std::uint64_t i = 0; i < 700; ++i) ASSERT_EQ(in_force(first + i), first + i);
+  };
+  others_come(kOther);
+  EXPECT_TRUE(has_number());
+  worker_->settle(slow, nullptr, now_);
+  others_come(kOther + 10'000);
+  EXPECT_FALSE(has_number()) << "nobody has it any more";
+}
+
 // ---- attributes of API keys -------------------------------------------------------------------
 
 class KeyAttributes : public Requests {

@@ -418,7 +418,7 @@ TEST_F(Values, OfARuleReachTheStore) {
   Witness witness{*local_};
   worker_ = new_worker(witness);
   rules::Rule strict = rule("strict", {limit("5/1h")}, {per(Kind::ip)});
-  strict.no_room = NoRoom::refuse;
+  strict.on_table_full = OnTableFull::reject;
   rules::Rule hot = rule("hot", {limit("1000000/1s")});
   hot.scale = true;
   rules::Rule share = rule("share", {limit("5/1h")});
@@ -430,14 +430,14 @@ TEST_F(Values, OfARuleReachTheStore) {
   ASSERT_EQ(witness.seen.size(), 4U);
   const auto has = [&](std::size_t i, const store::Check& expected) {
     const store::Check& check = witness.seen[i];
-    EXPECT_EQ(check.no_room, expected.no_room) << i;
+    EXPECT_EQ(check.on_table_full, expected.on_table_full) << i;
     EXPECT_EQ(check.scale, expected.scale) << i;
     EXPECT_EQ(check.change, expected.change) << i;
     EXPECT_EQ(check.probe, expected.probe) << i;
     EXPECT_EQ(check.may_be_refunded, expected.may_be_refunded) << i;
     EXPECT_EQ(check.cost, expected.cost) << i;
   };
-  has(0, {.key = {}, .no_room = NoRoom::refuse});
+  has(0, {.key = {}, .on_table_full = OnTableFull::reject});
   has(1, {.key = {}, .scale = true});
   has(2, {.key = {},
           .cost = 3,

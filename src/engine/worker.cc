@@ -265,6 +265,8 @@ void Worker::begin(Op& op, Now now) noexcept {
   op.queued_ = nullptr;
   op.outcome_count_ = op.held_count_ = op.shadow_count_ = op.label_bytes_ = 0;
   op.call_.count = op.early_count_ = 0;
+  op.call_.failed = false;  // of the request before, which may have had checks where this has none
+  op.use_count_ = 0;
   foresight_.begin();
 }
 
@@ -274,6 +276,8 @@ void Worker::end(Op& op) noexcept {
   --op.pin_->ops;
   op.pin_ = nullptr;
   op.held_count_ = 0;
+  for (std::size_t i = 0; i < op.use_count_; ++i) amounts_.let_go(*op.uses_[i]);
+  op.use_count_ = 0;
   op.stage_ = Op::Stage::idle;
 }
 

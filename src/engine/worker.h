@@ -147,6 +147,7 @@ class Worker {
   struct InForce {
     store::LimitNumber number = 0;
     std::uint64_t amount = 0;
+    Amounts::Use* use = nullptr;
   };
 
   template <class Verify>

@@ -120,6 +120,8 @@ const Decision& Worker::ask_alone(const PlannedLimit& limit, std::uint64_t key, 
   alone_.checks[0] = {.key = {.low = key ^ limit.salt, .high = 0},
                       .limit = limit.number,
                       .cost = cost,
+                      // A cell that several keys share would block one for what another did.
+                      .on_table_full = OnTableFull::allow,
                       .may_be_refunded = true};
   (void)fallback_.decide_all(alone_, now);
   return alone_.answers[0].decision;

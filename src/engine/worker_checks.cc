@@ -141,6 +141,11 @@ Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
     const InForce holds =
         is_as_written ? InForce{.number = limit.number, .amount = limit.written->limit.amount}
                       : in_force(plan, limit, asked, op.asked_at_);
+    // A request that passes uncounted may look at more limits than this has room for.
+    if (holds.use != nullptr && op.use_count_ < op.uses_.size()) {
+      Amounts::keep(*holds.use);
+      op.uses_[op.use_count_++] = holds.use;
+    }
     (shadow ? op.shadows_ : op.asked_)[count] = {.plan = &plan,
                                                  .limit = &limit,
                                                  .amount = holds.amount,
@@ -151,7 +156,7 @@ Worker::Resolved Worker::resolve_rule(Op& op, const rules::Asked& asked,
         .limit = holds.number,
         .cost = cost,
         .change = plan.change,
-        .no_room = rule.no_room,
+        .on_table_full = rule.on_table_full,
         .probe = rule.count && rule.count->after && !in_flight,
         .may_be_refunded = rule.count.has_value() || in_flight,
         .scale = rule.scale};
@@ -177,7 +182,7 @@ Worker::InForce Worker::in_force(const Plan& plan, const PlannedLimit& limit,
                      .permille = changed != nullptr ? changed->permille : 1000},
                     now);
   if (brought.is_left_out) ++counters_.amounts_left_out;
-  return {.number = brought.number, .amount = brought.amount};
+  return {.number = brought.number, .amount = brought.amount, .use = brought.use};
 }
 
 // ---- labels -----------------------------------------------------------------------------------

@@ -101,6 +101,22 @@ inline constexpr Metric kKeys{.name = "sluice_keys",
 inline constexpr Metric kEvictions{
     .name = "sluice_evictions_total",
     .help = "Counts that were forgotten early because the table was full."};
+inline constexpr Metric kTableFill{.name = "sluice_table_fill_ratio",
+                                   .kind = Kind::gauge,
+                                   .help = "Share of the counter table's slots in use, 0 to 1."};
+inline constexpr Metric kTableSharedFill{
+    .name = "sluice_table_shared_fill_ratio",
+    .kind = Kind::gauge,
+    .help = "Share in use of the cells that keys without a slot share, 0 to 1."};
+inline constexpr Metric kTableFull{
+    .name = "sluice_table_full_decisions_total",
+    .help =
+        "Decisions on keys that the counter table had no room for: approximated, allowed "
+        "untracked, rejected.",
+    .labels = {"result"}};
+inline constexpr Metric kTableForgiven{
+    .name = "sluice_table_forgiven_units_total",
+    .help = "Usage that was forgotten because the counter table was full, in units of cost."};
 inline constexpr Metric kBlocks{.name = "sluice_blocks_total", .help = "Blocks that began."};
 inline constexpr Metric kAmountsLeftOut{
     .name = "sluice_amounts_left_out_total",

@@ -1,13 +1,16 @@
 #include "identity/geo.h"
 
+#include "base/mapped_files.h"
 #include "base/text.h"
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <maxminddb.h>
 #include <netinet/in.h>
 #include <optional>
+#include <span>
 #include <sys/socket.h>
 
 namespace sluice::identity {
@@ -61,6 +64,10 @@ std::uint32_t asn_of(const MMDB_s& database, const IpAddress& address) noexcept 
   return data->type == MMDB_DATA_TYPE_UINT16 ? data->uint16 : 0;
 }
 
+std::span<const std::byte> content_of(const MMDB_s& file) noexcept {
+  return std::as_bytes(std::span{file.file_content, static_cast<std::size_t>(file.file_size)});
+}
+
 }  // namespace
 
 struct Geo::Database {
@@ -68,6 +75,7 @@ struct Geo::Database {
 };
 
 void Geo::Close::operator()(Database* database) const noexcept {
+  forget_mapped_file(content_of(database->file));
   MMDB_close(&database->file);
   delete database;
 }
@@ -77,7 +85,13 @@ Parsed<Geo::Opened> Geo::open_one(const std::string& path) {
   // Closed only if it was opened.
   auto plain = std::make_unique<Database>();
   const int status = MMDB_open(path.c_str(), MMDB_MODE_MMAP, &plain->file);
-  if (status == MMDB_SUCCESS) return Opened{plain.release()};
+  if (status == MMDB_SUCCESS) {
+    remember_mapped_file(content_of(plain->file),
+                         {.what = "GeoIP database",
+                          .path = path,
+                          .remedy = "replace such files by renaming a new one over them"});
+    return Opened{plain.release()};
+  }
   if (status == MMDB_FILE_OPEN_ERROR) {
     return mistake("cannot open the GeoIP database " + quoted(path),
                    "check the path and who may read it");

@@ -33,15 +33,18 @@ TableStatus CounterTable::status() const {
           .huge_page_bytes = status.huge_page_bytes,
           .slots = status.slots,
           .slots_used = status.slots_used,
+          .cells = status.cells,
+          .cells_used = status.cells_used,
           .block_bytes = status.block_bytes,
           .block_bytes_used = status.block_bytes_used,
           .limits = status.limits,
           .limits_used = status.limits_used,
           .inserted = status.counters.inserted,
           .evicted = status.counters.evicted,
+          .approximated = status.counters.approximated,
           .untracked = status.counters.untracked,
           .forgiven = status.counters.forgiven,
-          .refused_for_room = status.counters.refused_for_room,
+          .rejected_for_room = status.counters.rejected_for_room,
           .failed_exchanges = status.counters.failed_exchanges};
 }
 

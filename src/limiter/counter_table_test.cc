@@ -152,32 +152,57 @@ struct Full {
   }
 };
 
-TEST(FullTable, ForgivesOrRefusesNewcomersAndForgetsNoOffenderForThem) {
+TEST(FullTable, ForgetsNoOffenderForNewcomers) {
   Full full;
-  const TableStatus before = full.table->status();
-  EXPECT_GT(before.untracked, 0U);
-  EXPECT_EQ(before.evicted, 0U) << "nobody owed less";
+  const TableStatus status = full.table->status();
+  EXPECT_GT(status.approximated, 0U);
+  EXPECT_EQ(status.untracked, 0U);
+  EXPECT_EQ(status.evicted, 0U) << "nobody owed less";
   std::size_t remembered = 0;
   for (std::size_t i = 0; i < 1000; ++i) {
     remembered += full.offenders.peek(std::to_string(i)).remaining == 0;
   }
   EXPECT_EQ(remembered, 1000U) << "who came first is still there";
+}
 
-  Limiter strict{
-      "2/1h", {.name = "strict", .table = full.table, .no_room = NoRoom::refuse, .clock = &kClock}};
-  std::size_t refused = 0;
-  for (int i = 0; i < 100; ++i) {
-    const Decision decision = strict.check(std::to_string(i), 1);
-    refused += !decision.allowed();
-    EXPECT_EQ(decision.retry_after.has_value(), !decision.allowed());
+// What newcomers to a full table are admitted of forty requests under a limit of two.
+TEST(FullTable, LimitsAllowsOrRejectsNewcomersAsTold) {
+  Full full;
+  const auto admitted = [&](OnTableFull on_table_full, const std::string& key) {
+    Limiter limiter{"2/1h",
+                    {.name = std::string{to_string(on_table_full)},
+                     .table = full.table,
+                     .on_table_full = on_table_full,
+                     .clock = &kClock}};
+    int count = 0;
+    for (int i = 0; i < 40; ++i) count += limiter.check(key).allowed();
+    return count;
+  };
+  const TableStatus before = full.table->status();
+  int approximated = 0;
+  int untracked = 0;
+  int rejected = 0;
+  for (int i = 0; i < 20; ++i) {
+    const std::string key = "newcomer " + std::to_string(i);
+    const int most = admitted(OnTableFull::approximate, key);
+    EXPECT_LE(most, 4) << "twice the limit";
+    approximated += most;
+    untracked += admitted(OnTableFull::allow, key);
+    rejected += 40 - admitted(OnTableFull::reject, key);
   }
-  EXPECT_GT(refused, 90U);
-  EXPECT_EQ(full.table->status().refused_for_room, refused);
+  EXPECT_LE(approximated, 80);
+  EXPECT_GT(untracked, 400) << "some find one of the last slots";
+  EXPECT_GT(rejected, 400);
+  const TableStatus after = full.table->status();
+  EXPECT_GT(after.approximated, before.approximated + 400);
+  EXPECT_GT(after.untracked, 400U);
+  EXPECT_GT(after.rejected_for_room, 400U);
 }
 
 TEST(FullTable, ForgetsThoseWhoOweLeastForOneWhoOwesMore) {
   const auto table = open({.memory = std::size_t{4} << 20U, .background = false, .clock = &kClock});
-  Limiter limiter = limiter_in(table, "100/1h");
+  Limiter limiter{"100/1h",
+                  {.table = table, .on_table_full = OnTableFull::allow, .clock = &kClock}};
   const std::size_t count = table->status().slots + table->status().slots / 2;
   for (std::size_t i = 0; i < count; ++i) (void)limiter.check(std::to_string(i), 1);
   const std::uint64_t forgiven = table->status().forgiven;

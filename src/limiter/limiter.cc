@@ -203,7 +203,7 @@ void Limiter::check(std::span<const Request> requests, std::span<Decision> decis
                                .limit = inside_->numbers[0],
                                .cost = requests[from].cost,
                                .change = inside_->options.on_change,
-                               .no_room = inside_->options.no_room};
+                               .on_table_full = inside_->options.on_table_full};
       inside_->store().decide(check, now, answer);
       decisions[from] = answer.decision;
       inside_->tell(requests[from].key, requests[from].cost, decisions[from]);

@@ -47,7 +47,7 @@ struct Limiter::Inside {
             .limit = numbers[limit],
             .cost = cost,
             .change = options.on_change,
-            .no_room = options.no_room};
+            .on_table_full = options.on_table_full};
   }
 
   void tell(std::string_view key, Cost cost, const Decision& decision) const noexcept {

@@ -85,7 +85,7 @@ void read_effects(const Reader& reader, Rule& rule, const ParseContext& context)
 
 void read_keeping(const Reader& reader, Rule& rule) {
   read_word(reader, "on_change", kOnChangeWords, rule.on_change);
-  read_word(reader, "no_room", kNoRoomWords, rule.no_room);
+  read_word(reader, "on_table_full", kOnTableFullWords, rule.on_table_full);
   rule.scale = reader.flag("scale", false);
   read_word(reader, "mode", kModeWords, rule.mode);
   read_word(reader, "on_failure", kOnFailureWords, rule.on_failure);

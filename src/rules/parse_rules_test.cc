@@ -143,7 +143,7 @@ TEST(ParseRules, ReadsEveryKeyOfTheLanguage) {
   EXPECT_EQ(rule.block->after, 3U);
   EXPECT_EQ(rule.group, "users");
   EXPECT_EQ(rule.on_change, OnChange::proportional);
-  EXPECT_EQ(rule.no_room, NoRoom::refuse);
+  EXPECT_EQ(rule.on_table_full, OnTableFull::reject);
   EXPECT_FALSE(rule.scale);
   EXPECT_TRUE(rule_named(list, "windows").scale);
   EXPECT_EQ(rule.mode, Mode::lease);

@@ -176,7 +176,7 @@ struct Rule {
   std::string group;
   bool before_auth = false;
   OnChange on_change = OnChange::keep;
-  NoRoom no_room = NoRoom::forgive;
+  OnTableFull on_table_full = OnTableFull::approximate;
   bool scale = false;
   Mode mode = Mode::automatic;
   std::uint32_t tolerance_permille = 50;

@@ -229,10 +229,13 @@ const Section& rule_section() {
             .shape = word(words_of(kOnChangeWords)),
             .meaning = "What becomes of the counters when the limit is edited.",
             .fallback = "keep"},
-           {.name = "no_room",
-            .shape = word(words_of(kNoRoomWords)),
-            .meaning = "What becomes of a newcomer when the table is full of those who owe more.",
-            .fallback = "forgive"},
+           {.name = "on_table_full",
+            .shape = word(words_of(kOnTableFullWords)),
+            .meaning = "What happens to a key that the table has no room for: counted in cells "
+                       "that several keys share, allowed untracked, or rejected.",
+            .fallback = "approximate",
+            .hints = {{"forgive", "write allow"}, {"refuse", "write reject"}},
+            .formerly = {"no_room"}},
            {.name = "scale",
             .shape = flag(),
             .meaning = "Lets threads share a hot counter in parts; may refuse a little early. Not "

@@ -53,8 +53,10 @@ inline constexpr std::array kOnChangeWords{Word<OnChange>{"keep", OnChange::keep
                                            Word<OnChange>{"proportional", OnChange::proportional},
                                            Word<OnChange>{"reset", OnChange::reset}};
 
-inline constexpr std::array kNoRoomWords{Word<NoRoom>{"forgive", NoRoom::forgive},
-                                         Word<NoRoom>{"refuse", NoRoom::refuse}};
+inline constexpr std::array kOnTableFullWords{
+    Word<OnTableFull>{"approximate", OnTableFull::approximate},
+    Word<OnTableFull>{"allow", OnTableFull::allow},
+    Word<OnTableFull>{"reject", OnTableFull::reject}};
 
 inline constexpr std::array kModeWords{
     Word<Mode>{"auto", Mode::automatic},      Word<Mode>{"local", Mode::local},

@@ -24,7 +24,7 @@ struct Check {
   LimitNumber limit = 0;
   Cost cost = 1;
   OnChange change = OnChange::keep;  // what to do with a state that another limit wrote
-  NoRoom no_room = NoRoom::forgive;
+  OnTableFull on_table_full = OnTableFull::approximate;
 
   bool probe = false;  // only whether it would be admitted: nothing is charged
 

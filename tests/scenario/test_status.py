@@ -50,6 +50,17 @@ class Status(AdminTest):
         self.assertIn("?[2J 1", done.out)
         self.assertNotIn("\x1b", done.out)
 
+    def test_a_full_table_is_a_warning(self):
+        keys = {"used": 9, "capacity": 9, "full": True, "approximated": 3, "rejected": 2}
+        for full, lines in ((True, 1), (False, 0)):
+            status = {"state": "serving", "keys": keys | {"full": full}}
+            answer = reply(json.dumps(status).encode(), "200 OK", "Content-Type: application/json")
+            app = self.upstream(lambda _, wire, answer=answer: wire.send(answer) or True)
+            done = sluice("status", "--server", f"http://{app.address}")
+            self.assertEqual(done.out.count("\nwarning"), lines, done.out)
+            if full:
+                self.assertRegex(done.out, r"full; .* 3 approximated, 0 allowed .*, 2 rejected;")
+
     def test_watch_goes_on(self):
         front = self.admin(self.upstream())
         watcher = Watcher(self.url(front))

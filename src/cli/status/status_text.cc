@@ -102,6 +102,17 @@ std::string keys(const json::object& of) {
                      number_of(of, "evictions"));
 }
 
+// Keys that find no room, if there were any within the last minute.
+std::string table_full_warning(const json::object& keys) {
+  const json::value* const full = find(keys, "full");
+  if (full == nullptr || !full->is_bool() || !full->get_bool()) return {};
+  return fmt::format(
+      "the counter table is full; decisions on keys without room so far: {} approximated, {} "
+      "allowed untracked, {} rejected; configure more state.memory",
+      number_of(keys, "approximated"), number_of(keys, "allowed_untracked"),
+      number_of(keys, "rejected"));
+}
+
 std::string state_of(const json::object& server) {
   const json::value* const healthy = find(server, "healthy");
   if (healthy == nullptr || !healthy->is_bool() || !healthy->get_bool()) return "left alone";
@@ -156,6 +167,8 @@ Parsed<StatusText> status_text(std::string_view text, const Output& style) {
   line("decisions", counts(object_of(status, "decisions")));
   line("refusals", counts(object_of(status, "refusals")));
   line("keys", keys(object_of(status, "keys")));
+  const std::string warning = table_full_warning(object_of(status, "keys"));
+  if (!warning.empty()) line("warning", warning);
   line("blocks", std::to_string(number_of(status, "blocks")));
   const json::array& groups = array_of(status, "upstreams");
   if (!groups.empty()) lines += "\n" + upstreams(groups, style);

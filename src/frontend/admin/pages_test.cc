@@ -127,6 +127,12 @@ TEST_F(Pages, ShowTheStatusAsJson) {
                   .keys = 10,
                   .keys_max = 100,
                   .evictions = 0,
+                  .table_full = {.now = true,
+                                 .approximated = 5,
+                                 .allowed = 6,
+                                 .rejected = 7,
+                                 .cells = 8,
+                                 .cells_max = 40},
                   .blocks = 2};
   EXPECT_EQ(ask("GET", "/v1/status").body,
             R"({"version":"1.2.3","state":"serving","started_at":"2023-11-14T22:13:20Z",)"
@@ -142,7 +148,8 @@ TEST_F(Pages, ShowTheStatusAsJson) {
             R"("addresses":1,"addresses_left_alone":0},)"
             R"({"address":"app.internal:3001","healthy":false,"in_use":0,"idle":0,"failures":0,)"
             R"("addresses":3,"addresses_left_alone":3}]}],)"
-            R"("keys":{"used":10,"capacity":100,"evictions":0},"blocks":2})"
+            R"("keys":{"used":10,"capacity":100,"evictions":0,"full":true,"approximated":5,)"
+            R"("allowed_untracked":6,"rejected":7,"cells_used":8,"cells":40},"blocks":2})"
             "\n");
 }
 

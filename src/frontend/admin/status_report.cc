@@ -75,6 +75,14 @@ std::string configuration(const StatusReport& report) {
                      reload(report.last_reload), rules_from(report.rules_file));
 }
 
+std::string keys(const StatusReport& report) {
+  const TableFullStatus& full = report.table_full;
+  return fmt::format(R"({{"used":{},"capacity":{},"evictions":{},"full":{},"approximated":{},)"
+                     R"("allowed_untracked":{},"rejected":{},"cells_used":{},"cells":{}}})",
+                     report.keys, report.keys_max, report.evictions, full.now, full.approximated,
+                     full.allowed, full.rejected, full.cells, full.cells_max);
+}
+
 }  // namespace
 
 std::string status_json(const StatusReport& report) {
@@ -85,13 +93,13 @@ std::string status_json(const StatusReport& report) {
       R"("configuration":{},"listeners":{},)"
       R"("connections":{},"requests_in_flight":{},"requests_held":{},)"
       R"("requests":{},"decisions":{},"refusals":{},"upstreams":{},)"
-      R"("keys":{{"used":{},"capacity":{},"evictions":{}}},"blocks":{}}})"
+      R"("keys":{},"blocks":{}}})"
       "\n",
       json_string(report.version), json_string(report.state), instant(report.started_at), uptime_s,
       report.workers, configuration(report), array(report.listeners, listener), report.connections,
       report.requests_in_flight, report.requests_held, counts(report.requests),
       counts(report.decisions), counts(report.refusals), array(report.upstreams, group),
-      report.keys, report.keys_max, report.evictions, report.blocks);
+      keys(report), report.blocks);
 }
 
 }  // namespace sluice::admin

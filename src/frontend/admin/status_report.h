@@ -51,6 +51,16 @@ struct UpstreamStatus {
   std::vector<ServerStatus> servers;
 };
 
+// Keys that the counter table had no room for, and the cells that they share.
+struct TableFullStatus {
+  bool now = false;  // within the last minute
+  std::uint64_t approximated = 0;
+  std::uint64_t allowed = 0;  // untracked
+  std::uint64_t rejected = 0;
+  std::uint64_t cells = 0;  // in use
+  std::uint64_t cells_max = 0;
+};
+
 struct StatusReport {
   std::string version;
   std::string state;  // starting, serving, draining
@@ -76,6 +86,7 @@ struct StatusReport {
   std::uint64_t keys = 0;
   std::uint64_t keys_max = 0;
   std::uint64_t evictions = 0;
+  TableFullStatus table_full;
   std::uint64_t blocks = 0;  // in force
 };
 

@@ -23,7 +23,9 @@ constexpr std::uint64_t kKeysOfEach = 20;
 // The bytes of everything without a checksum, except the header's.
 std::vector<std::span<std::byte>> unguarded(const Mapping& mapping) {
   return {std::as_writable_bytes(mapping.table().slots),
-          std::as_writable_bytes(mapping.table().passed), mapping.slabs().memory,
+          std::as_writable_bytes(mapping.table().passed),
+          std::as_writable_bytes(mapping.table().cells),
+          mapping.slabs().memory,
           std::as_writable_bytes(mapping.slabs().sizes),
           std::as_writable_bytes(std::span{mapping.slabs().used, 1})};
 }
@@ -49,7 +51,7 @@ class Damage : public ::testing::Test {
             .limit = numbers_[random_.below(8) == 0 ? random_.below(numbers_.size()) : subject],
             .cost = static_cast<Cost>(random_.below(4)),
             .change = static_cast<OnChange>(random_.below(3)),
-            .no_room = static_cast<NoRoom>(random_.below(2))};
+            .on_table_full = static_cast<OnTableFull>(random_.below(3))};
   }
 
   void ask(LocalStore& store) {

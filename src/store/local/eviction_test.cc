@@ -125,12 +125,12 @@ TEST(Eviction, RefusesWhenAskedTo) {
   ASSERT_EQ(before.size(), fixture.table->slots());
   const std::uint64_t forgiven = fixture.table->counters().forgiven;
 
-  const Check check{.key = numbered_key(5000), .limit = 0, .no_room = NoRoom::refuse};
+  const Check check{.key = numbered_key(5000), .limit = 0, .on_table_full = OnTableFull::reject};
   const Answer answer = fixture.table->decide(check, kNow);
   EXPECT_EQ(answer.decision.verdict, Verdict::refused);
   EXPECT_EQ(answer.decision.retry_after, Nanos{1h});
   EXPECT_EQ(answer.charge.receipt.cost, 0U);
-  EXPECT_EQ(fixture.table->counters().refused_for_room, 1U);
+  EXPECT_EQ(fixture.table->counters().rejected_for_room, 1U);
   EXPECT_EQ(fixture.table->counters().forgiven, forgiven);
   EXPECT_EQ(books_of(fixture, kNow).size(), before.size());
 
@@ -188,12 +188,12 @@ TEST(Eviction, CountsWhatFindsNoBlock) {
   for (std::uint64_t number = 0; number < 6000; ++number) {
     const Check check{.key = numbered_key(number),
                       .limit = 0,
-                      .no_room = number % 2 == 0 ? NoRoom::forgive : NoRoom::refuse};
+                      .on_table_full = number % 2 == 0 ? OnTableFull::allow : OnTableFull::reject};
     refused += fixture.table->decide(check, kNow).decision.allowed() ? 0U : 1U;
   }
   const TableCounters counters = fixture.table->counters();
   EXPECT_GT(refused, 100U);
-  EXPECT_EQ(counters.refused_for_room, refused);
+  EXPECT_EQ(counters.rejected_for_room, refused);
   EXPECT_EQ(counters.untracked, counters.forgiven);
   EXPECT_EQ(sum(books_of(fixture, kNow)) + counters.forgiven + refused, 6000U);
   EXPECT_GT(counters.inserted, 1000U) << "of 1025 blocks";

@@ -64,7 +64,7 @@ struct Offender {
 
 struct Flood {
   LimitNumber kind = 0;
-  NoRoom no_room = NoRoom::forgive;
+  OnTableFull on_table_full = OnTableFull::allow;
 };
 
 // Offenders of all kinds exhaust their limits; then, as they go on, twice as many keys come in each
@@ -74,7 +74,7 @@ std::vector<Offender> offenders_in_flood(Fixture& fixture, const Flood& flood) {
   for (std::uint64_t i = 0; i < 15; ++i) {
     const Check check{.key = numbered_key(i),
                       .limit = static_cast<LimitNumber>(i % kKinds),
-                      .no_room = flood.no_room};
+                      .on_table_full = flood.on_table_full};
     offenders.push_back(
         {.check = check, .next = kBegin + static_cast<std::int64_t>(i) * 11'000'000});
     while (offenders.back().request(fixture, at(kBegin))) {
@@ -83,7 +83,8 @@ std::vector<Offender> offenders_in_flood(Fixture& fixture, const Flood& flood) {
   const std::int64_t flood_gap = kSecond / (2 * static_cast<std::int64_t>(fixture.table->slots()));
   std::uint64_t number = 1000;
   for (std::int64_t now = kBegin; now < kBegin + kRun; now += flood_gap) {
-    const Check once{.key = numbered_key(++number), .limit = flood.kind, .no_room = flood.no_room};
+    const Check once{
+        .key = numbered_key(++number), .limit = flood.kind, .on_table_full = flood.on_table_full};
     (void)fixture.table->decide(once, at(now));
     for (Offender& offender : offenders) {
       if (offender.next > now) continue;
@@ -138,8 +139,27 @@ TEST(Flood, OfKeysUnderBurstsOfOneLetsNoLargerOffenderThrough) {
 TEST(Flood, RefusedForRoomLetsNobodyThrough) {
   for (const LimitNumber kind : {kBurstOne, kBurstHundred, kDay}) {
     Fixture fixture{limits(), kGroups, 0};
-    expect_blocked(offenders_in_flood(fixture, {.kind = kind, .no_room = NoRoom::refuse}));
+    expect_blocked(
+        offenders_in_flood(fixture, {.kind = kind, .on_table_full = OnTableFull::reject}));
     EXPECT_EQ(fixture.table->counters().untracked, 0U);
+  }
+}
+
+// Counted in cells, a flood lets no offender through that has a slot. One under a limit of one
+// loses its slot to the flood once a second; with the cells it still stays below twice its limit.
+TEST(Flood, CountedApproximatelyLetsNobodyThroughTwice) {
+  for (const LimitNumber kind : {kBurstOne, kBurstHundred, kDay}) {
+    Fixture fixture{limits(), kGroups, 0, 8};
+    const Flood flood{.kind = kind, .on_table_full = OnTableFull::approximate};
+    std::vector<Offender> offenders = offenders_in_flood(fixture, flood);
+    for (const Offender& offender : offenders) {
+      const bool displaced = kind == kBurstOne && offender.check.limit == kBurstOne;
+      const std::uint64_t allowed = allowed_in_run(offender.check.limit);
+      EXPECT_LE(100 * offender.admitted, (displaced ? 200 : 101) * allowed)
+          << "offender of kind " << offender.check.limit << " in a flood of kind " << kind;
+    }
+    EXPECT_EQ(fixture.table->counters().untracked, 0U);
+    EXPECT_GT(fixture.table->counters().approximated, 10'000U) << "the table was not full";
   }
 }
 

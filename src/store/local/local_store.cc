@@ -137,6 +137,8 @@ LocalStoreStatus LocalStore::status() const {
   return {.counters = table_.counters(),
           .slots = table_.slots(),
           .slots_used = used_.load(std::memory_order_relaxed),
+          .cells = table_.cells(),
+          .cells_used = cells_used_.load(std::memory_order_relaxed),
           .block_bytes = blocks_.bytes(),
           .block_bytes_used = blocks_.bytes_handed_out(),
           .limits = mapping_->limits().size(),
@@ -180,6 +182,13 @@ void LocalStore::sweep(Now now) noexcept {
   const auto keep_all = [](LimitNumber) { return false; };
   used_.store(table_.sweep(0, table_.slots(), mapping_->stored(now), keep_all),
               std::memory_order_relaxed);
+  cells_used_.store(cells_in_use(now), std::memory_order_relaxed);
+}
+
+bool LocalStore::is_full(Now now) const noexcept {
+  constexpr Nanos kLately = std::chrono::minutes{1};
+  const MonoTime last = table_.last_full();
+  return last != MonoTime::min() && mapping_->stored(now).mono - last < kLately;
 }
 
 void LocalStore::run(const std::stop_token& stop, const Clock& clock) {

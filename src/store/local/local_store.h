@@ -38,6 +38,8 @@ struct LocalStoreStatus {
   TableCounters counters;
   std::size_t slots = 0;
   std::size_t slots_used = 0;  // when last swept
+  std::size_t cells = 0;       // that keys without a slot share
+  std::size_t cells_used = 0;  // when last swept
   std::size_t block_bytes = 0;
   std::size_t block_bytes_used = 0;
   std::size_t limits = 0;
@@ -67,6 +69,9 @@ class LocalStore {
   void stop_using(LimitNumber number) noexcept { limits_->stop_using(number); }
   [[nodiscard]] const StoredLimit& limit(LimitNumber number) const noexcept {
     return *limits_->find(number);
+  }
+  [[nodiscard]] const StoredLimit* limit_if_known(LimitNumber number) const noexcept {
+    return limits_->find(number);
   }
   [[nodiscard]] DigestSecret secret() const noexcept { return mapping_->secret(); }
 
@@ -120,6 +125,12 @@ class LocalStore {
   // How many keys have a count, in a few milliseconds: exact in a table of up to four million slots
   // while they are few, else from a part of it, to about a quarter of a percent.
   [[nodiscard]] std::size_t keys_approx(Now now) noexcept;
+  // How many cells count something, in about a millisecond for each 64 MiB.
+  [[nodiscard]] std::size_t cells_in_use(Now now) noexcept {
+    return table_.sweep_cells(mapping_->stored(now));
+  }
+  // Whether a key found no room within the last minute.
+  [[nodiscard]] bool is_full(Now now) const noexcept;
 
   // What a background thread does: remembers the time, says which limits are wanted, takes back
   // numbers of those that nobody wants, recovers what killed processes held, sweeps when it is
@@ -140,6 +151,7 @@ class LocalStore {
   BlockPool blocks_;
   Table table_;
   std::atomic<std::size_t> used_{0};
+  std::atomic<std::size_t> cells_used_{0};
   std::mutex upkeep_;
   MonoTime last_sweep_;
 

@@ -1,5 +1,6 @@
 #include "store/local/mapping.h"
 
+#include "base/mapped_files.h"
 #include "base/random.h"
 #include "base/text.h"
 
@@ -31,6 +32,7 @@ struct MappingSizes {
   std::uint64_t limits = 0;
   std::uint64_t groups = 0;
   std::uint64_t slabs = 0;
+  std::uint64_t cell_lines = 0;
 
   friend bool operator==(const MappingSizes&, const MappingSizes&) = default;
 };
@@ -65,18 +67,21 @@ struct Offsets {
   std::size_t slab_sizes = 0;
   std::size_t passed = 0;
   std::size_t slots = 0;
+  std::size_t cells = 0;
   std::size_t slabs = 0;
   std::size_t end = 0;
 };
 
 constexpr std::size_t kGroupBytes = Table::kSlotsPerGroup * sizeof(Pair);
+constexpr std::size_t kCellLineBytes = ApproximateCells::kCellsPerLine * sizeof(std::uint64_t);
 
 Offsets offsets_of(const MappingSizes& sizes) noexcept {
   Offsets at;
   at.slab_sizes = at.limits + sizes.limits * sizeof(LimitRecord);
   at.passed = at.slab_sizes + sizes.slabs * sizeof(std::uint32_t);
   at.slots = rounded_up(at.passed + sizes.groups, kPage);
-  at.slabs = rounded_up(at.slots + sizes.groups * kGroupBytes, kPage);
+  at.cells = rounded_up(at.slots + sizes.groups * kGroupBytes, kPage);
+  at.slabs = rounded_up(at.cells + sizes.cell_lines * kCellLineBytes, kPage);
   at.end = at.slabs + sizes.slabs * BlockPool::kSlabBytes;
   return at;
 }
@@ -85,7 +90,8 @@ MappingSizes sizes_for(std::size_t memory) noexcept {
   MappingSizes sizes{.bytes = memory};
   sizes.limits = Mapping::limits_within(memory);
   sizes.slabs = memory / kBlocksPart / BlockPool::kSlabBytes;
-  const std::size_t taken = offsets_of(sizes).end + 2 * kPage;  // for rounding, each part once
+  sizes.cell_lines = memory / kCellsPart / kCellLineBytes;
+  const std::size_t taken = offsets_of(sizes).end + 3 * kPage;  // for rounding, each part once
   sizes.groups = Table::groups_within((memory - taken) / (kGroupBytes + 1));
   return sizes;
 }
@@ -344,6 +350,9 @@ Parsed<void> Mapping::map_file(std::size_t bytes, Pages pages) {
     return problem(path_, fmt::format("cannot be mapped: {}", why(errno)), "configure less memory");
   }
   memory_ = {static_cast<std::byte*>(at), bytes};
+  remember_mapped_file(memory_, {.what = "state file",
+                                 .path = path_,
+                                 .remedy = "remove it and start again, which forgets all counts"});
   if (pages == Pages::automatic) ::madvise(at, bytes, MADV_HUGEPAGE);
   return {};
 }
@@ -393,6 +402,7 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
 }
 
 Mapping::~Mapping() {
+  forget_mapped_file(memory_);
   if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
   if (file_ >= 0) ::close(file_);
 }
@@ -417,7 +427,9 @@ Table::Memory Mapping::table() const noexcept {
   const Offsets at = offsets_of(sizes);
   return {.slots = {reinterpret_cast<Pair*>(memory_.data() + at.slots),
                     sizes.groups * Table::kSlotsPerGroup},
-          .passed = {reinterpret_cast<std::uint8_t*>(memory_.data() + at.passed), sizes.groups}};
+          .passed = {reinterpret_cast<std::uint8_t*>(memory_.data() + at.passed), sizes.groups},
+          .cells = {reinterpret_cast<std::uint64_t*>(memory_.data() + at.cells),
+                    sizes.cell_lines * ApproximateCells::kCellsPerLine}};
 }
 
 BlockPool::Slabs Mapping::slabs() const noexcept {

@@ -1,8 +1,9 @@
 // The memory of a table: anonymous, or a file that outlives the process.
 //
 // One mapping without pointers: a header, the limits by number, the bytes of `passed`, the groups
-// of slots, the slabs of blocks. All that is ever written after creation is written by exchanges or
-// belongs to a record with a checksum of its own, so the file is valid whenever a process dies.
+// of slots, the cells that keys without a slot share, the slabs of blocks. All that is ever written
+// after creation is written by exchanges or belongs to a record with a checksum of its own, so the
+// file is valid whenever a process dies.
 //
 //     header   magic, layout version, sizes, secret, checksum over these; then what changes: the
 //     time
@@ -17,7 +18,7 @@
 // shift is chosen so that stored time goes on across a reboot, by the wall clock, and never back.
 //
 // A file is allocated in full before it is used: a full disk is an error at the start, not a SIGBUS
-// later.
+// later. For a file that is truncated later see base/mapped_files.h.
 #pragma once
 
 #include "base/digest.h"
@@ -34,9 +35,11 @@
 
 namespace sluice::store {
 
-// How the memory is divided: these parts for limits and for blocks, the rest for slots.
+// How the memory is divided: these parts for limits, for blocks and for cells that keys without a
+// slot share, the rest for slots.
 inline constexpr std::size_t kLimitsPart = 32;
 inline constexpr std::size_t kBlocksPart = 8;
+inline constexpr std::size_t kCellsPart = 16;
 
 enum class Pages : std::uint8_t { automatic, small };
 
@@ -72,7 +75,7 @@ struct MappingSizes;
 class Mapping {
  public:
   static constexpr std::size_t kMemoryMin = std::size_t{4} << 20U;
-  static constexpr std::uint32_t kLayoutVersion = 1;
+  static constexpr std::uint32_t kLayoutVersion = 2;
   static constexpr std::size_t kProcessesMax = 64;
   static constexpr std::size_t kEpochs = 256;
 

@@ -20,8 +20,8 @@
 
 namespace sluice::store {
 
-// Where things are in a file of layout version 1.
-inline constexpr std::size_t kChecksumAt = 64;  // of all before it
+// Where things are in a file of layout version 2.
+inline constexpr std::size_t kChecksumAt = 72;  // of all before it
 inline constexpr std::size_t kBootAt = 80;
 inline constexpr std::size_t kLimitsAt = 4096;
 

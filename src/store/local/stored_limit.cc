@@ -143,6 +143,7 @@ Parsed<StoredLimit> StoredLimit::from(const Limit& limit) {
   stored.limit_ = limit;
   stored.compiled_ = *std::move(compiled);
   stored.layout_ = layout_of(stored.compiled_);
+  stored.cell_meter_ = CellMeter::of(limit);
   std::visit(
       [&stored]<class Kind>(const Kind& of) {
         stored.uses_wall_ =

@@ -18,6 +18,7 @@
 #pragma once
 
 #include "store/check.h"
+#include "store/local/cell_meter.h"
 #include <sluice/core/compiled_limit.h>
 #include <sluice/core/step.h>
 #include <sluice/diagnostic.h>
@@ -82,6 +83,9 @@ class StoredLimit {
   [[nodiscard]] const Limit& limit() const noexcept { return limit_; }
   [[nodiscard]] const core::CompiledLimit& compiled() const noexcept { return compiled_; }
   [[nodiscard]] Nanos drain() const noexcept { return drain_; }  // idle for this long: expired
+
+  // How keys without a slot are counted.
+  [[nodiscard]] const CellMeter& cell_meter() const noexcept { return cell_meter_; }
 
   // The limit's own time base, as nanoseconds.
   [[nodiscard]] std::int64_t time(Now now) const noexcept {
@@ -168,6 +172,7 @@ class StoredLimit {
   Layout layout_;
   Nanos drain_{0};
   bool uses_wall_ = false;
+  CellMeter cell_meter_;
 };
 
 }  // namespace sluice::store

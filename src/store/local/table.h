@@ -36,8 +36,11 @@
 // capacity, and only if the newcomer's own share is greater. That share counts for half at most:
 // under a limit of one, whoever comes once has used all of it, and a hundred such keys must not
 // push out an offender that has used 99 of 100. So a flood of new keys cannot push out an offender.
-// Otherwise the newcomer is admitted untracked, or refused, by choice. Debt that is forgotten
-// either way is counted.
+// Otherwise `on_table_full` decides. `approximate`: the newcomer is counted in cells that it may
+// have to share (store/local/approximate_cells.h), and a slot that it gets later begins with what
+// these say; what others used never helps it to evict. Concurrency cannot be counted there and is
+// rejected. `allow` admits it untracked, `reject` rejects it. Each of these decisions is counted,
+// and so is debt that is forgotten by eviction or because it was untracked.
 //
 // Several limits. All are looked at first; if all admit, they are charged one after another, and a
 // charge that then fails refunds those before it. So none is ever exceeded; under contention a
@@ -49,6 +52,7 @@
 
 #include "base/digest.h"
 #include "store/check.h"
+#include "store/local/approximate_cells.h"
 #include "store/local/atomic16.h"
 #include "store/local/block_pool.h"
 #include "store/local/stored_limit.h"
@@ -66,12 +70,13 @@
 namespace sluice::store {
 
 struct TableCounters {
-  std::uint64_t inserted = 0;          // slots that were given to a key
-  std::uint64_t evicted = 0;           // of them, taken from a key in debt
-  std::uint64_t untracked = 0;         // requests admitted although there was no room
-  std::uint64_t forgiven = 0;          // units of cost forgotten in both ways
-  std::uint64_t refused_for_room = 0;  // requests refused because there was none
-  std::uint64_t failed_exchanges = 0;  // somebody else was faster
+  std::uint64_t inserted = 0;           // slots that were given to a key
+  std::uint64_t evicted = 0;            // of them, taken from a key in debt
+  std::uint64_t approximated = 0;       // decisions on keys without a slot, made in shared cells
+  std::uint64_t untracked = 0;          // requests admitted although there was no room
+  std::uint64_t forgiven = 0;           // units of cost forgotten by eviction, or untracked
+  std::uint64_t rejected_for_room = 0;  // requests rejected because there was none
+  std::uint64_t failed_exchanges = 0;   // somebody else was faster
 };
 
 // Knows the limits by their numbers. For all numbers that slots can hold; null for those that
@@ -132,6 +137,8 @@ class BasicTable {
   struct Memory {
     std::span<Pair> slots;           // aligned to 128 bytes; groups coprime to 6
     std::span<std::uint8_t> passed;  // one for each group
+    // Whole lines, the first for their head. Without any, newcomers are admitted untracked.
+    std::span<std::uint64_t> cells = {};
   };
   // The greatest number of groups, up to the given one, that spreads the choices of a key.
   [[nodiscard]] static constexpr std::size_t groups_within(std::size_t groups) noexcept {
@@ -146,6 +153,7 @@ class BasicTable {
         known_limits_(limits.published()),
         limits_(limits),
         blocks_(blocks),
+        cells_(memory.cells),
         ticket_(tickets) {}
 
   [[nodiscard]] Answer decide(const Check& check, Now now) noexcept;
@@ -196,6 +204,14 @@ class BasicTable {
   bool forget(const Digest& key) noexcept;  // whether it was there
   [[nodiscard]] std::size_t slots() const noexcept { return memory_.slots.size(); }
   [[nodiscard]] TableCounters counters() const noexcept;
+  // When a key last found no room; the beginning of time: never.
+  [[nodiscard]] MonoTime last_full() const noexcept {
+    return MonoTime{Nanos{last_full_.load(std::memory_order_relaxed)}};
+  }
+
+  // The cells that newcomers share, and how many of them count something.
+  [[nodiscard]] std::size_t cells() const noexcept { return cells_.size(); }
+  std::size_t sweep_cells(Now now) noexcept { return cells_.busy(now) ? cells_.sweep(now) : 0; }
 
   // Clears slots that have expired, or whose limit nobody knows or `drop` names; answers how many
   // are left. May be called in parts.
@@ -341,8 +357,21 @@ class BasicTable {
   [[nodiscard]] Published publish(Pair* at, Pair before, std::uint64_t key,
                                   const StateBuffer& state, const StoredLimit& limit,
                                   const Debt& debt, Now now) noexcept;
-  void without_room(const Check& check, const StoredLimit& limit, std::uint64_t forgiven,
-                    Nanos room_after, Answer& answer) noexcept;
+  struct Homeless {
+    std::uint64_t forgiven = 0;  // what is forgotten if it is admitted untracked
+    Nanos room_after{0};         // until there may be room
+  };
+  void without_room(const Check& check, const StoredLimit& limit, const Operation& operation,
+                    Homeless key, Now now, Answer& answer) noexcept;
+  [[nodiscard]] bool approximate(const Check& check, const StoredLimit& limit,
+                                 const Operation& operation, Now now, Answer& answer) noexcept;
+  using Carried = ApproximateCells::Level;
+  [[nodiscard]] Carried carried_for(const Check& check, const StoredLimit& limit,
+                                    Now now) const noexcept;
+  [[nodiscard]] bool refused_by_cells(const Carried& carried, const Check& check,
+                                      const StoredLimit& limit, Now now, Answer& answer) noexcept;
+  static void begin_with(const Carried& carried, const StoredLimit& limit, StateBuffer& state,
+                         Now now) noexcept;
 
   [[nodiscard]] bool exchange(Pair* at, Pair expected, Pair desired) noexcept;
   [[nodiscard]] const StoredLimit* limit_of(Pair pair) const noexcept {
@@ -357,13 +386,16 @@ class BasicTable {
   const LimitSource::Published* known_limits_;
   const LimitSource& limits_;
   BlockPool& blocks_;
+  ApproximateCells cells_;
 
   alignas(64) std::atomic<std::uint64_t> ticket_;
   std::atomic<std::uint64_t> inserted_{0};
   std::atomic<std::uint64_t> evicted_{0};
+  std::atomic<std::uint64_t> approximated_{0};
   std::atomic<std::uint64_t> untracked_{0};
   std::atomic<std::uint64_t> forgiven_{0};
-  std::atomic<std::uint64_t> refused_for_room_{0};
+  std::atomic<std::uint64_t> rejected_for_room_{0};
+  std::atomic<std::int64_t> last_full_{MonoTime::min().time_since_epoch().count()};
   std::atomic<std::uint64_t> failed_exchanges_{0};
 };
 

@@ -107,7 +107,7 @@ template <class Access>
                         .limit = check.limit,
                         .cost = check.cost,
                         .change = check.change,
-                        .no_room = check.no_room},
+                        .on_table_full = check.on_table_full},
                        now);
 }
 
@@ -171,7 +171,8 @@ bool BasicTable<Access>::try_update_slowly(const Found& found, const Check& chec
   if (published == Published::no_room && refunds) {
     answer = {};  // lost: what was used stays used, and nobody was admitted
   } else if (published == Published::no_room) {
-    without_room(check, *writer, operation.cost, debt.lasts, answer);
+    without_room(check, *writer, operation, {.forgiven = operation.cost, .room_after = debt.lasts},
+                 now, answer);
   }
   return published != Published::interfered;
 }
@@ -283,17 +284,27 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
   if (operation.action == Action::refund || operation.action == Action::renew) return true;
 
   const StoredLimit& limit = *limits_.find(check.limit);
+  const Carried carried = carried_for(check, limit, now);
+  if (operation.action == Action::decide && refused_by_cells(carried, check, limit, now, answer)) {
+    count(approximated_);
+    return true;
+  }
   StateBuffer& state = t_state;
-  state.set(limit.idle(now));
+  begin_with(carried, limit, state, now);
   const StoredLimit::Applied applied = limit.apply(operation, state, now);
   answer = {.decision = applied.outcome.decision,
             .charge = {.limit = check.limit, .receipt = applied.outcome.receipt}};
   if (!applied.changed) return true;  // nothing to remember
 
   const Debt debt = limit.debt(state, now);
-  const Target target = choose_target(places, std::min(debt.share(), kNewcomerShare), now);
+  // What other keys may have used proves nothing about this one.
+  const bool proven = carried.own || carried.units == 0;
+  const Debt own{.used = proven ? debt.used : std::min<std::uint64_t>(operation.cost, debt.of),
+                 .of = debt.of};
+  const Target target = choose_target(places, std::min(own.share(), kNewcomerShare), now);
   if (target.at == nullptr) {
-    without_room(check, limit, debt.used, target.room_after, answer);
+    without_room(check, limit, operation, {.forgiven = debt.used, .room_after = target.room_after},
+                 now, answer);
     return true;
   }
 
@@ -319,27 +330,85 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
     case Published::no_room: break;
   }
   (void)clear(target.at, tentative);
-  without_room(check, limit, debt.used, debt.lasts, answer);
+  without_room(check, limit, operation, {.forgiven = debt.used, .room_after = debt.lasts}, now,
+               answer);
+  return true;
+}
+
+// ---- keys without a slot ----------------------------------------------------------------------
+
+template <class Access>
+typename BasicTable<Access>::Carried BasicTable<Access>::carried_for(const Check& check,
+                                                                     const StoredLimit& limit,
+                                                                     Now now) const noexcept {
+  if (check.on_table_full != OnTableFull::approximate) return {};
+  return cells_.level(check.key, limit.cell_meter(), now);
+}
+
+// A slot begins with what its key used while it had none.
+template <class Access>
+void BasicTable<Access>::begin_with(const Carried& carried, const StoredLimit& limit,
+                                    StateBuffer& state, Now now) noexcept {
+  state.set(limit.idle(now));
+  if (carried.units == 0) [[likely]]
+    return;
+  (void)limit.apply({.action = Action::charge, .cost = carried.units, .receipt = {}}, state, now);
+}
+
+// Whether the cells alone reject the request, or answer a peek. They know better than the limit
+// when the next one passes, since they know when each unit was used.
+template <class Access>
+bool BasicTable<Access>::refused_by_cells(const Carried& carried, const Check& check,
+                                          const StoredLimit& limit, Now now,
+                                          Answer& answer) noexcept {
+  const CellMeter& meter = limit.cell_meter();
+  if (carried.ticks == 0 || check.cost > meter.burst) [[likely]]
+    return false;
+  const Outcome outcome =
+      cells_.count(check.key, meter, check.cost, ApproximateCells::Mode::look, now);
+  const bool decided =
+      check.cost == 0 || (!outcome.decision.allowed() && !limit.limit().count_denied);
+  if (decided) answer = {.decision = outcome.decision, .charge = {}};
+  return decided;
+}
+
+// False: this limit cannot be counted in cells, or there are none.
+template <class Access>
+bool BasicTable<Access>::approximate(const Check& check, const StoredLimit& limit,
+                                     const Operation& operation, Now now, Answer& answer) noexcept {
+  using Mode = ApproximateCells::Mode;
+  if (!limit.cell_meter().exists() || !cells_.exist()) return false;
+  const bool denied = !answer.decision.allowed();
+  if (denied && !limit.limit().count_denied) return true;
+  const Mode mode = denied || operation.action == Action::charge ? Mode::force : Mode::decide;
+  const Outcome outcome = cells_.count(check.key, limit.cell_meter(), operation.cost, mode, now);
+  count(approximated_);
+  if (denied) return true;
+  answer = {.decision = outcome.decision,
+            .charge = {.limit = check.limit, .receipt = outcome.receipt}};
   return true;
 }
 
 template <class Access>
 void BasicTable<Access>::without_room(const Check& check, const StoredLimit& limit,
-                                      std::uint64_t forgiven, Nanos room_after,
+                                      const Operation& operation, Homeless key, Now now,
                                       Answer& answer) noexcept {
+  last_full_.store(now.mono.time_since_epoch().count(), std::memory_order_relaxed);
+  const bool approximates = check.on_table_full == OnTableFull::approximate;
+  if (approximates && approximate(check, limit, operation, now, answer)) return;
   if (!answer.decision.allowed()) return;  // a denied request that was to be counted
   answer.charge = {};
-  if (check.no_room == NoRoom::forgive) {
+  if (check.on_table_full == OnTableFull::allow || (approximates && !cells_.exist())) {
     count(untracked_);
-    count(forgiven_, forgiven);
+    count(forgiven_, key.forgiven);
     return;
   }
-  count(refused_for_room_);
+  count(rejected_for_room_);
   answer.decision = {.verdict = Verdict::refused,
                      .limit = core::capacity(limit.limit()),
                      .remaining = 0,
-                     .reset_after = room_after,
-                     .retry_after = room_after};
+                     .reset_after = key.room_after,
+                     .retry_after = key.room_after};
 }
 
 }  // namespace sluice::store

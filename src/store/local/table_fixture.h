@@ -65,12 +65,15 @@ template <class Access>
 struct TableFixture {
   using TableType = BasicTable<Access>;
 
-  TableFixture(const std::vector<Limit>& limits, std::size_t groups, std::size_t slabs)
+  // Without lines of cells, keys that find no slot are admitted untracked.
+  TableFixture(const std::vector<Limit>& limits, std::size_t groups, std::size_t slabs,
+               std::size_t cell_lines = 0)
       : known(limits),
         slot_bytes(groups * TableType::kSlotsPerGroup * sizeof(Pair)),
         passed(groups),
         slab_bytes(slabs * BlockPool::kSlabBytes),
-        slab_sizes(slabs) {
+        slab_sizes(slabs),
+        cells(cell_lines > 0 ? (1 + cell_lines) * ApproximateCells::kCellsPerLine : 0) {
     restart();
   }
 
@@ -86,7 +89,8 @@ struct TableFixture {
                          .used = &slabs_used},
         Participant{});
     table = std::make_unique<TableType>(
-        typename TableType::Memory{.slots = slots(), .passed = passed}, known, *blocks, 1);
+        typename TableType::Memory{.slots = slots(), .passed = passed, .cells = cells}, known,
+        *blocks, 1);
   }
 
   FixedLimits known;
@@ -94,6 +98,7 @@ struct TableFixture {
   std::vector<std::uint8_t> passed;
   AlignedBytes slab_bytes;
   std::vector<std::uint32_t> slab_sizes;
+  std::vector<std::uint64_t> cells;
   std::uint32_t slabs_used = 0;
   std::unique_ptr<BlockPool> blocks;
   std::unique_ptr<TableType> table;

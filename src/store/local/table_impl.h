@@ -45,6 +45,13 @@ Charge BasicTable<Access>::redeem(const Check& check, const Charge& charge, Oper
                                   Now now) noexcept {
   operation.receipt = charge.receipt;
   if (charge.receipt.cost == 0) return {};
+  if (ApproximateCells::issued(charge.receipt)) {
+    const StoredLimit* const issuer = limits_.find(charge.limit);
+    if (issuer != nullptr && operation.action == Action::refund) {
+      cells_.refund(check.key, issuer->cell_meter(), charge.receipt, operation.cost, now);
+    }
+    return {};
+  }
   const Places places = places_of(check.key);
   while (true) {
     const Found found = find_confirmed(places, now);
@@ -124,7 +131,10 @@ Answer BasicTable<Access>::would_answer(const Check& check, Now now) noexcept {
     found = find_confirmed(places_of(check.key), now);
   } while (found.at != nullptr && !load_state(found, state));
   if (found.at == nullptr) {
-    state.set(limit.idle(now));
+    const Carried carried = carried_for(check, limit, now);
+    Answer answer;
+    if (refused_by_cells(carried, check, limit, now, answer)) return answer;
+    begin_with(carried, limit, state, now);
   } else if (limit_number(found.pair.key) != check.limit) {
     carry_over(found.pair, check, state, now);
   }
@@ -188,6 +198,7 @@ template <class Access>
 bool BasicTable<Access>::forget(const Digest& key) noexcept {
   const Places places = places_of(key);
   bool was_there = false;
+  cells_.forget(key);
   while (true) {
     const Found found = find(places);
     if (found.at == nullptr) return was_there;
@@ -227,9 +238,10 @@ template <class Access>
 TableCounters BasicTable<Access>::counters() const noexcept {
   return {.inserted = inserted_.load(std::memory_order_relaxed),
           .evicted = evicted_.load(std::memory_order_relaxed),
+          .approximated = approximated_.load(std::memory_order_relaxed),
           .untracked = untracked_.load(std::memory_order_relaxed),
           .forgiven = forgiven_.load(std::memory_order_relaxed),
-          .refused_for_room = refused_for_room_.load(std::memory_order_relaxed),
+          .rejected_for_room = rejected_for_room_.load(std::memory_order_relaxed),
           .failed_exchanges = failed_exchanges_.load(std::memory_order_relaxed)};
 }
 

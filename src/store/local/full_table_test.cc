@@ -1,0 +1,311 @@
+// A table without room: what becomes of keys that come then, by `on_table_full`.
+
+#include "store/local/state_file_test.h"
+#include "store/local/table_fixture.h"
+#include "store/local/table_impl.h"
+#include "support/traffic.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace sluice::store {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::at;
+
+using Fixture = TableFixture<DirectAccess>;
+
+constexpr std::int64_t kHour = std::int64_t{3600} * 1'000'000'000;
+constexpr std::int64_t kBegin = 1000 * kHour;
+constexpr Now kNow = at(kBegin);
+
+enum : LimitNumber { kTwo, kTen, kInFlight, kLog };
+
+std::vector<Limit> full_limits() {
+  return {{.algorithm = Algorithm::fixed_window, .amount = 2, .period = 1h},
+          {.algorithm = Algorithm::gcra, .amount = 10, .period = 1h},
+          {.algorithm = Algorithm::concurrency, .amount = 4, .ttl = 60s},
+          {.algorithm = Algorithm::sliding_log, .amount = 10, .period = 1h}};
+}
+
+// Every slot has a key that has used all of its limit.
+class FullTable : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (std::uint64_t key = 0; key < 2000; ++key) {
+      (void)table().decide({.key = numbered_key(key),
+                            .limit = kTwo,
+                            .cost = 2,
+                            .on_table_full = OnTableFull::reject},
+                           kNow);
+    }
+    before_ = table().counters();
+  }
+  Table& table() { return *fixture_.table; }
+
+  int admitted_of(int requests, const Check& check, Now now = kNow) {
+    int admitted = 0;
+    for (int i = 0; i < requests; ++i) {
+      admitted += table().decide(check, now).decision.allowed() ? 1 : 0;
+    }
+    return admitted;
+  }
+
+  Fixture fixture_{full_limits(), 53, 0, 64};
+  TableCounters before_;
+};
+
+TEST_F(FullTable, CountsNewcomersApproximately) {
+  EXPECT_EQ(admitted_of(40, {.key = numbered_key(5000), .limit = kTwo}), 2);
+  EXPECT_EQ(admitted_of(40, {.key = numbered_key(5001), .limit = kTen}), 10);
+  const TableCounters after = table().counters();
+  EXPECT_EQ(after.approximated, before_.approximated + 80);
+  EXPECT_EQ(after.untracked, 0U);
+  EXPECT_EQ(after.forgiven, 0U);
+  EXPECT_EQ(after.rejected_for_room, before_.rejected_for_room);
+  EXPECT_EQ(table().last_full(), kNow.mono);
+  EXPECT_GT(table().sweep_cells(kNow), 0U);
+}
+
+TEST_F(FullTable, AllowsNewcomersUntracked) {
+  const Check check{.key = numbered_key(5000), .limit = kTwo, .on_table_full = OnTableFull::allow};
+  EXPECT_EQ(admitted_of(40, check), 40);
+  EXPECT_EQ(table().counters().untracked, 40U);
+  EXPECT_EQ(table().counters().forgiven, 40U);
+  EXPECT_EQ(table().counters().approximated, before_.approximated);
+}
+
+TEST_F(FullTable, RejectsNewcomers) {
+  const Check check{.key = numbered_key(5000), .limit = kTwo, .on_table_full = OnTableFull::reject};
+  EXPECT_EQ(admitted_of(40, check), 0);
+  EXPECT_EQ(table().counters().rejected_for_room, before_.rejected_for_room + 40);
+  EXPECT_EQ(table().counters().approximated, before_.approximated);
+}
+
+// A request in flight ends when it is released, which a shared cell cannot know.
+TEST_F(FullTable, RejectsNewcomersOfConcurrencyThatCannotBeApproximated) {
+  EXPECT_EQ(admitted_of(40, {.key = numbered_key(5000), .limit = kInFlight}), 0);
+  EXPECT_EQ(table().counters().rejected_for_room, before_.rejected_for_room + 40);
+}
+
+// What the cells say is what a peek and a look say, and waiting as told helps.
+TEST_F(FullTable, TellsNewcomersTheTruth) {
+  const Check check{.key = numbered_key(5000), .limit = kTen};
+  EXPECT_EQ(admitted_of(7, check), 7);
+  const auto peek = [&](Now now) {
+    return table().decide({.key = check.key, .limit = kTen, .cost = 0}, now).decision;
+  };
+  EXPECT_EQ(peek(kNow).remaining, 3U);
+  EXPECT_EQ(admitted_of(4, check), 3);
+  const Decision refused = table().decide(check, kNow).decision;
+  ASSERT_TRUE(refused.retry_after);
+  EXPECT_EQ(*refused.retry_after, Nanos{1h} / 10);
+  EXPECT_FALSE(table().decide(check, at(kBegin + kHour / 10 - 1)).decision.allowed());
+  EXPECT_TRUE(table().decide(check, at(kBegin + kHour / 10)).decision.allowed());
+}
+
+// A cost that never fits is told so, and consumes nothing.
+TEST_F(FullTable, KeepsNeverApart) {
+  const Check check{.key = numbered_key(5000), .limit = kTen, .cost = 11};
+  EXPECT_EQ(table().decide(check, kNow).decision.verdict, Verdict::never);
+  EXPECT_EQ(admitted_of(3, {.key = check.key, .limit = kTen}), 3);
+  EXPECT_EQ(table().decide(check, kNow).decision.verdict, Verdict::never);
+}
+
+TEST_F(FullTable, RefundsAndForgetsWhatItApproximated) {
+  const Check check{.key = numbered_key(5000), .limit = kTen, .cost = 4};
+  const auto left = [&] {
+    return table().decide({.key = check.key, .limit = kTen, .cost = 0}, kNow).decision.remaining;
+  };
+  const Answer first = table().decide(check, kNow);
+  const Answer second = table().decide(check, kNow);
+  table().refund(check, first.charge, kNow);  // void: not the newest
+  EXPECT_EQ(left(), 2U);
+  table().refund(check, second.charge, kNow);
+  EXPECT_EQ(left(), 6U);
+  (void)table().force({.key = check.key, .limit = kTen, .cost = 100}, kNow);
+  EXPECT_EQ(left(), 0U);
+  (void)table().forget(check.key);
+  EXPECT_EQ(left(), 10U);
+}
+
+// Several limits, none with a slot: the one that rejects leaves the others uncharged.
+TEST_F(FullTable, ChargesAllLimitsOfARequestOrNone) {
+  const std::array checks{Check{.key = numbered_key(5000), .limit = kTen},
+                          Check{.key = numbered_key(5001), .limit = kTwo}};
+  const auto left = [&] {
+    return table()
+        .decide({.key = checks[0].key, .limit = kTen, .cost = 0}, kNow)
+        .decision.remaining;
+  };
+  std::array<Answer, 2> answers;
+  EXPECT_TRUE(table().decide_all(checks, kNow, answers));
+  EXPECT_TRUE(table().decide_all(checks, kNow, answers));
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(table().decide_all(checks, kNow, answers));
+    EXPECT_EQ(answers[1].decision.verdict, Verdict::refused);
+  }
+  EXPECT_EQ(left(), 8U);
+
+  // One that only finds out when it is charged.
+  const std::array strict{
+      checks[0],
+      Check{.key = numbered_key(5002), .limit = kTwo, .on_table_full = OnTableFull::reject}};
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(table().decide_all(strict, kNow, answers));
+  EXPECT_EQ(left(), 8U);
+}
+
+// Slots that drain go to newcomers, which begin with what they used before.
+TEST_F(FullTable, GivesASlotWithWhatWasUsedWithoutOne) {
+  const Check check{.key = numbered_key(5000), .limit = kTen, .cost = 8};
+  ASSERT_TRUE(table().decide(check, kNow).decision.allowed());
+  EXPECT_FALSE(table().read(check.key, kNow).has_value());
+  // The windows of the others are over; of eight tenths of an hour nearly all is left.
+  const Now later = at(kBegin + kHour);
+  const Now sooner = at(kBegin + kHour / 10);
+  (void)table().sweep(0, table().slots(), later, [](LimitNumber) { return false; });
+  const Check one{.key = check.key, .limit = kTen};
+  ASSERT_TRUE(table().decide(one, sooner).decision.allowed());
+  const auto entry = table().read(check.key, sooner);
+  ASSERT_TRUE(entry.has_value());
+  EXPECT_EQ(entry->decision.remaining, 2U);
+}
+
+// A key whose neighbours used the shared cell must not push out keys that used something
+// themselves.
+TEST_F(FullTable, LetsNoKeyEvictByWhatOthersUsed) {
+  Fixture fixture{{{.algorithm = Algorithm::gcra, .amount = 100, .period = 1h}}, 5, 0, 1};
+  for (std::uint64_t key = 0; key < 400; ++key) {
+    (void)fixture.table->decide({.key = numbered_key(key), .limit = 0, .cost = 2}, kNow);
+  }
+  const std::uint64_t evicted = fixture.table->counters().evicted;
+  for (std::uint64_t key = 1000; key < 1400; ++key) {
+    (void)fixture.table->decide({.key = numbered_key(key), .limit = 0}, kNow);
+  }
+  // One in two hundred has the tag of another key by accident.
+  EXPECT_LE(fixture.table->counters().evicted, evicted + 10);
+}
+
+// ---- a heavy newcomer, over time --------------------------------------------------------------
+
+struct Admission {
+  std::int64_t at = 0;
+  Cost cost = 0;
+};
+
+// Admitted in any period, ever.
+class Windows {
+ public:
+  explicit Windows(Nanos period) : period_(period.count()) {}
+  void add(std::int64_t now, Cost cost) {
+    while (!admissions_.empty() && admissions_.front().at <= now - period_) {
+      sum_ -= admissions_.front().cost;
+      admissions_.pop_front();
+    }
+    admissions_.push_back({now, cost});
+    sum_ += cost;
+    most_ = std::max(most_, sum_);
+  }
+  [[nodiscard]] std::uint64_t most() const { return most_; }
+
+ private:
+  std::int64_t period_;
+  std::deque<Admission> admissions_;
+  std::uint64_t sum_ = 0;
+  std::uint64_t most_ = 0;
+};
+
+std::vector<Limit> heavy_limits() {
+  return {{.algorithm = Algorithm::gcra, .amount = 5, .period = 10s},
+          {.algorithm = Algorithm::token_bucket, .amount = 6, .period = 10s, .burst = 3},
+          {.algorithm = Algorithm::token_bucket,
+           .amount = 4,
+           .period = 5s,
+           .burst = 8,
+           .refill = Refill::interval},
+          {.algorithm = Algorithm::fixed_window, .amount = 5, .period = 10s},
+          {.algorithm = Algorithm::fixed_window,
+           .amount = 3,
+           .period = 10s,
+           .align = Align::first_request},
+          {.algorithm = Algorithm::sliding_log, .amount = 5, .period = 10s},
+          {.algorithm = Algorithm::sliding_counter, .amount = 5, .period = 10s},
+          {.algorithm = Algorithm::sliding_buckets, .amount = 5, .period = 10s},
+          {.algorithm = Algorithm::sliding_log, .amount = 1, .period = 1s}};
+}
+
+// A small table in which slots come and go, so that keys move between cells and slots all the time:
+// no key is ever admitted more than twice what its limit admits.
+TEST(HeavyNewcomer, IsAdmittedAtMostTwiceItsLimitInAnyPeriod) {
+  const unsigned seed = std::random_device{}();
+  std::cout << "seed " << seed << '\n';
+  std::minstd_rand random{seed};
+  const std::vector<Limit> limits = heavy_limits();
+  Fixture fixture{limits, 5, 2, 4};
+  std::vector<Windows> windows;
+  for (const Limit& limit : limits) windows.emplace_back(limit.period);
+  std::int64_t now = kBegin;
+  std::uint64_t flood = 1'000'000;
+  for (int i = 0; i < 60'000; ++i) {
+    now += static_cast<std::int64_t>(random() % 30'000'000);
+    // Two minutes of flood, one without: the table fills and empties.
+    const bool flooded = (now - kBegin) / 60'000'000'000 % 3 != 2;
+    const auto limit = static_cast<LimitNumber>(random() % limits.size());
+    const std::uint64_t key = random() % 2 == 0 && flooded ? ++flood : limit;
+    const Check check{.key = numbered_key(key), .limit = limit};
+    const bool admitted = fixture.table->decide(check, at(now)).decision.allowed();
+    if (admitted && key == limit) windows[limit].add(now, 1);
+  }
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    EXPECT_LE(windows[i].most(), 2 * core::most_admitted(limits[i])) << "limit " << i;
+    EXPECT_GT(windows[i].most(), 0U);
+  }
+  EXPECT_GT(fixture.table->counters().approximated, 1000U);
+}
+
+// ---- files ------------------------------------------------------------------------------------
+
+TEST(FullTableInAFile, KeepsWhatItApproximatedOverARestart) {
+  std::string folder = (std::filesystem::temp_directory_path() / "sluice-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string file = folder + "/state";
+  std::uint64_t newcomer = 10'000'000;
+  {
+    const auto store = open_file(file, kNow);
+    const LimitNumber limit = store->use(full_limits()[kTwo], kNow).value();
+    EXPECT_FALSE(store->is_full(kNow));
+    // Until the cells are in use; then a key that finds no slot and has a cell for itself.
+    for (std::uint64_t key = 0; store->cells_in_use(kNow) < 10; key += 20'000) {
+      for (std::uint64_t i = 0; i < 20'000; ++i) {
+        (void)store->decide({.key = digest_of(*store, key + i), .limit = limit, .cost = 2}, kNow);
+      }
+    }
+    EXPECT_TRUE(store->is_full(kNow));
+    EXPECT_FALSE(store->is_full(at(kBegin + kHour)));
+    std::uint64_t approximated = store->status().counters.approximated;
+    while (true) {
+      const Check check{.key = digest_of(*store, ++newcomer), .limit = limit, .cost = 2};
+      const bool allowed = store->decide(check, kNow).decision.allowed();
+      if (allowed && store->status().counters.approximated > approximated) break;
+      approximated = store->status().counters.approximated;
+    }
+  }
+  const auto store = open_file(file, kNow);
+  const LimitNumber limit = store->use(full_limits()[kTwo], kNow).value();
+  EXPECT_GE(store->cells_in_use(kNow), 10U);
+  const Check check{.key = digest_of(*store, newcomer), .limit = limit};
+  EXPECT_FALSE(store->decide(check, kNow).decision.allowed());
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace sluice::store
