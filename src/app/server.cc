@@ -190,7 +190,7 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
                           std::vector<net::InheritedListener>& inherited,
                           config::Diagnostics& diagnostics) {
   const ServerWorker::Serving serving{.options = metered(serve.gateway, *running_.registry),
-                                      .tls = load_tls(serve, diagnostics, reload_->ticket_key())};
+                                      .tls = load_tls(serve, diagnostics, reload_->ticket_keys())};
   if (!diagnostics.ok()) return false;
   auto opened = open_listeners(serve.listen.gateway, std::move(inherited), count);
   if (!opened) {
