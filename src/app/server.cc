@@ -4,6 +4,7 @@
 #include "app/overview.h"
 #include "app/request_observer.h"
 #include "app/serve_files.h"
+#include "base/descriptor_limit.h"
 #include "base/duration.h"
 #include "frontend/server_metrics.h"
 #include "metrics/process_metrics.h"
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <thread>
 #include <utility>
 
 namespace sluice::app {
@@ -95,6 +95,7 @@ void Server::end() {
 
 // Rules of another file come when there is somebody to take them: until then there are none.
 bool Server::open_all(config::Diagnostics& diagnostics) {
+  raise_descriptor_limit();
   const RulesText none{.text = "rules: []", .file = {}};
   Configuration configuration =
       read_configuration(options_.text, options_.file, diagnostics, &none);
@@ -112,8 +113,7 @@ bool Server::open_all(config::Diagnostics& diagnostics) {
                                                    .manager = manager_,
                                                    .running = running_},
                                      configuration);
-  const std::uint32_t wanted = configuration.serve.workers;
-  const unsigned count = wanted > 0 ? wanted : std::max(1U, std::thread::hardware_concurrency());
+  const unsigned count = workers_of(configuration.serve);
   open_metrics(count);
   running_.room = EngineRoom::open(configuration, clock_, diagnostics, running_.registry.get());
   if (running_.room == nullptr) return false;
