@@ -226,6 +226,32 @@ TEST(Configuration, WantsTimesInWhichSomethingCanHappen) {
   EXPECT_EQ(off.serve.gateway.upstreams.at(0).total, 0s) << "where it is said what it means";
 }
 
+TEST(Configuration, WarnsOfMoreConnectionsThanDescriptors) {
+  const auto told = [](const std::string& connections) {
+    return mistakes(std::string{kRules} + "workers: 1024\ngateway: {connections: " + connections +
+                    "}\n");
+  };
+  EXPECT_THAT(told("1000000"),
+              HasSubstr("warning: 1000000 connections of each of 1024 workers need 2048000064 file "
+                        "descriptors, and the process may have "));
+  EXPECT_EQ(mistakes(std::string{kRules} + "workers: 1\ngateway: {connections: 10}\n"), "");
+  EXPECT_EQ(mistakes(std::string{kRules} + "workers: 1024\n"), "") << "nothing was asked for";
+}
+
+TEST(Configuration, SaysHowRequestsAreSentToServers) {
+  const ServeConfig serve = read(std::string{kRules} +
+                                 "upstreams: {a: {servers: [':1'], send_timeout: 5s}, "
+                                 "b: {servers: [':1']}}\ngateway: {via: false}\n")
+                                .serve;
+  EXPECT_EQ(serve.gateway.upstreams.at(0).send_timeout, std::chrono::seconds{5});
+  EXPECT_EQ(serve.gateway.upstreams.at(1).send_timeout, std::chrono::seconds{30});
+  EXPECT_FALSE(serve.gateway.adds_via);
+  EXPECT_TRUE(read(std::string{kRules}).serve.gateway.adds_via);
+  EXPECT_THAT(
+      mistakes(std::string{kRules} + "upstreams: {a: {servers: [':1'], send_timeout: 0s}}\n"),
+      HasSubstr("0s leaves no time at all"));
+}
+
 TEST(Configuration, WantsOneHostForAnUpstream) {
   EXPECT_THAT(mistakes(std::string{kRules} +
                        "upstreams: {app: {servers: [':1'], host: '*.example.com'}}\n"),

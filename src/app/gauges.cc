@@ -20,6 +20,7 @@ Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
       shard_(shard),
       connections_(registry.gauge(frontend::kConnections, {kListener})),
       turned_away_{registry.counter(frontend::kTurnedAway, {kListener})},
+      evicted_{registry.counter(frontend::kEvictedConnections, {kListener})},
       in_flight_(registry.gauge(frontend::kInFlight, {kListener})),
       held_(registry.gauge(frontend::kHeld)),
       keys_(registry.gauge(frontend::kKeys)),
@@ -71,6 +72,7 @@ void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& tabl
                   std::size_t workers) {
   connections_.set(shard_, static_cast<double>(total.connections));
   turned_away_.follow(shard_, total.turned_away);
+  evicted_.follow(shard_, total.evicted);
   in_flight_.set(shard_, static_cast<double>(total.in_flight));
   held_.set(shard_, static_cast<double>(total.held));
   keys_.set(shard_, static_cast<double>(table.slots_used));

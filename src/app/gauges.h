@@ -40,6 +40,7 @@ class Gauges {
   const metrics::Shard shard_;
   metrics::Gauge connections_;
   Followed turned_away_;
+  Followed evicted_;
   metrics::Gauge in_flight_;
   metrics::Gauge held_;
   metrics::Gauge keys_;

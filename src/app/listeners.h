@@ -50,7 +50,8 @@ class Door {
   Door(OpenListener open, gateway::Gateway& gateway)
       : open_(std::move(open)),
         gateway_(gateway),
-        acceptor_(net::Callback<net::Accepted>::to<&Door::on_accepted>(*this)) {}
+        acceptor_(net::Callback<net::Accepted>::to<&Door::on_accepted>(*this),
+                  net::Callback<bool&>::to<&Door::on_lack>(*this)) {}
 
   [[nodiscard]] Result<void> watch(net::EventLoop& loop) {
     return acceptor_.start(loop, open_.listener.descriptor());
@@ -62,6 +63,7 @@ class Door {
 
  private:
   void on_accepted(net::Accepted accepted) { gateway_.accept(std::move(accepted), open_.entrance); }
+  void on_lack(bool& freed) { freed = gateway_.evict_idle(); }
 
   OpenListener open_;
   gateway::Gateway& gateway_;

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <iterator>
@@ -40,6 +39,7 @@ Reload::Reload(Parts parts, const Configuration& found)
     : parts_(std::move(parts)),
       running_(parts_.running),
       named_(named_files(found)),
+      tickets_(parts_.loop, std::make_shared<net::TicketKeys>()),
       text_(parts_.text),
       in_force_(found) {
   watch(named_);
@@ -130,18 +130,8 @@ bool Reload::has_same_admin(const ServeConfig& serve) const {
   return serve.listen.admin == began_with_.serve.listen.admin;
 }
 
-net::TicketKey Reload::ticket_key() {
-  constexpr Nanos kLasts = std::chrono::hours{12};
-  const MonoTime now = parts_.clock.now().mono;
-  if (!tickets_ || now - tickets_since_ >= kLasts) {
-    tickets_ = net::TicketKey::random();
-    tickets_since_ = now;
-  }
-  return *tickets_;
-}
-
 Reload::Named Reload::load(const ServeConfig& serve, config::Diagnostics& diagnostics) {
-  Named files{.tls = load_tls(serve, diagnostics, ticket_key()),
+  Named files{.tls = load_tls(serve, diagnostics, ticket_keys()),
               .guard = load_guard(serve.admin, diagnostics),
               .log = std::nullopt};
   if (serve.access_log != log_) files.log = load_access_log(serve.access_log, diagnostics);

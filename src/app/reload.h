@@ -15,13 +15,13 @@
 #include "frontend/admin/guard.h"
 #include "net/event_loop.h"
 #include "net/service_manager.h"
+#include "net/ticket_keys.h"
 #include "net/tls_server.h"
 #include "rules/source/file_watch.h"
 #include "rules/source/rule_source.h"
 #include "rules/source/watched_paths.h"
 #include <sluice/clock.h>
 #include <sluice/diagnostic.h>
-#include <sluice/time.h>
 
 #include <functional>
 #include <memory>
@@ -69,9 +69,10 @@ class Reload {
   void run();
   // Rules alone, by the thread of the feed; at the start by ours.
   [[nodiscard]] Parsed<void> take_rules(const rules::Fetched& fetched);
-  // One for some hours, whatever is read again, so that clients can resume their sessions; not for
-  // ever, since whoever steals it can read what was sent under it.
-  [[nodiscard]] net::TicketKey ticket_key();
+  // The same over all reloads, so that clients can resume their sessions.
+  [[nodiscard]] std::shared_ptr<const net::TicketKeys> ticket_keys() const noexcept {
+    return tickets_.keys();
+  }
   // Nothing is watched any more.
   void stop() { watch_ = nullptr; }
 
@@ -104,8 +105,7 @@ class Reload {
   Configuration began_with_;     // for what changes with a restart only
   AccessLogConfig log_;
   DrainConfig drain_;
-  std::optional<net::TicketKey> tickets_;
-  MonoTime tickets_since_;
+  net::TicketRotation tickets_;
 
   std::mutex turn_;   // guards what follows
   std::string text_;  // of the file in force

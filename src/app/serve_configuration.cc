@@ -3,6 +3,7 @@
 #include "app/configuration.h"
 #include "app/configuration_grammar.h"
 #include "app/serve_grammar.h"
+#include "base/descriptor_limit.h"
 #include "base/duration.h"
 #include "base/text.h"
 #include "net/loopback.h"
@@ -11,7 +12,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 namespace sluice::app {
@@ -116,10 +119,11 @@ class ServeReader {
     take(reader, "written_rate", options.written_bytes_per_second);
     take(reader, "written_within", options.written_within);
     take(reader, "requests_per_connection", options.requests_per_connection);
-    take(reader, "connections", options.connections_max);
+    take_connections(reader, serve);
     take(reader, "connections_per_address", options.connections_per_address);
     take_head_limits(reader, options.head);
     options.trusts_request_ids = reader.flag("trust_request_ids", false);
+    options.adds_via = reader.flag("via", true);
     options.forwarded_headers = forwarded_headers(reader.text("forwarded", "x_forwarded"));
     if (const Node* node = reader.find("tracing")) {
       const Reader tracing{*node, tracing_section(), checked_};
@@ -241,6 +245,25 @@ class ServeReader {
     return word == "none" ? ForwardedHeaders::none : ForwardedHeaders::x_forwarded;
   }
 
+  // A connection is a descriptor, and its request is one more towards a server.
+  void take_connections(const Reader& reader, ServeConfig& serve) const {
+    const Node* const node = reader.find("connections");
+    if (node == nullptr) return;
+    take(reader, "connections", serve.gateway.connections_max);
+    constexpr std::uint64_t kForAllElse = 64;
+    const std::uint64_t workers = workers_of(serve);
+    const std::uint64_t needed = 2 * workers * serve.gateway.connections_max + kForAllElse;
+    if (needed <= descriptors_max()) return;
+    diagnostics_.warning(
+        *node,
+        fmt::format("{} connections of each of {} need {} file descriptors, and the process may "
+                    "have {}",
+                    serve.gateway.connections_max, counted(workers, "worker"), needed,
+                    descriptors_max()),
+        "raise the hard limit (LimitNOFILE of the unit, --ulimit nofile of a container, ulimit "
+        "-Hn), or write fewer connections");
+  }
+
   // A head stands in one buffer, and goes on in another with what is added to it.
   void take_head_limits(const Reader& reader, net::HeadLimits& head) const {
     constexpr std::size_t kRoom = std::size_t{30} << 10U;
@@ -291,6 +314,7 @@ class ServeReader {
                                                        : gateway::Balance::round_robin;
     take(reader, "keep_alive", options.keep_alive);
     take(reader, "connect", options.connect_within);
+    take(reader, "send_timeout", options.send_timeout);
     take(reader, "answer", options.answer_within);
     take(reader, "silent", options.silent_for);
     take(reader, "total", options.total);
@@ -345,6 +369,10 @@ class ServeReader {
 };
 
 }  // namespace
+
+unsigned workers_of(const ServeConfig& serve) noexcept {
+  return serve.workers > 0 ? serve.workers : std::max(1U, std::thread::hardware_concurrency());
+}
 
 bool is_on_this_machine(const net::Endpoint& endpoint) noexcept {
   switch (endpoint.kind) {

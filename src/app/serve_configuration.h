@@ -64,6 +64,9 @@ struct ServeConfig {
   std::vector<std::string> files_read;  // certificates of upstreams, the secret of partitions
 };
 
+// How many there will be.
+[[nodiscard]] unsigned workers_of(const ServeConfig& serve) noexcept;
+
 // Whether only this machine can reach it.
 [[nodiscard]] bool is_on_this_machine(const net::Endpoint& endpoint) noexcept;
 

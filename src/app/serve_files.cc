@@ -20,13 +20,13 @@ constexpr std::size_t kTokenBytesMin = 16;
 
 std::shared_ptr<const net::TlsServer> load_tls(const ServeConfig& serve,
                                                config::Diagnostics& diagnostics,
-                                               std::optional<net::TicketKey> tickets) {
+                                               std::shared_ptr<const net::TicketKeys> tickets) {
   if (!serve.tls) return nullptr;
   for (const net::CertificateFiles& files : serve.tls->options.certificates) {
     warn_of_exposure(files.key, diagnostics);
   }
   net::TlsServerOptions options = serve.tls->options;
-  options.ticket_key = tickets;
+  options.tickets = std::move(tickets);
   auto loaded = net::TlsServer::load(options);
   if (!loaded) diagnostics.error(std::move(loaded.error()));
   return loaded ? *std::move(loaded) : nullptr;

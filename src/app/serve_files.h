@@ -18,10 +18,10 @@
 
 namespace sluice::app {
 
-// Null also without TLS. Sessions begun under the same key can be resumed; without one, none.
+// Null also without TLS. Sessions begun under the same keys can be resumed; null: none.
 [[nodiscard]] std::shared_ptr<const net::TlsServer> load_tls(
     const ServeConfig& serve, config::Diagnostics& diagnostics,
-    std::optional<net::TicketKey> tickets = std::nullopt);
+    std::shared_ptr<const net::TicketKeys> tickets = nullptr);
 
 // All that the configuration names and that may change while it is in force, but for a file of
 // rules, which the feed watches.

@@ -273,7 +273,13 @@ const Section& gateway_section() {
           {.name = "trust_request_ids",
            .shape = flag(),
            .meaning = "Whether an `X-Request-Id` of the client is passed on.",
-           .fallback = "false"}}};
+           .fallback = "false"},
+          {.name = "via",
+           .shape = flag(),
+           .meaning = "Whether `Via` is added to requests and responses. Some servers do not "
+                      "compress for proxies (nginx without `gzip_proxied`). Without it a request "
+                      "that goes in circles is not noticed.",
+           .fallback = "true"}}};
   return kSection;
 }
 

@@ -4,6 +4,7 @@
 #include "app/overview.h"
 #include "app/request_observer.h"
 #include "app/serve_files.h"
+#include "base/descriptor_limit.h"
 #include "base/duration.h"
 #include "base/mapped_files.h"
 #include "frontend/server_metrics.h"
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <thread>
 #include <utility>
 
 namespace sluice::app {
@@ -96,6 +96,7 @@ void Server::end() {
 
 // Rules of another file come when there is somebody to take them: until then there are none.
 bool Server::open_all(config::Diagnostics& diagnostics) {
+  raise_descriptor_limit();
   const RulesText none{.text = "rules: []", .file = {}};
   Configuration configuration =
       read_configuration(options_.text, options_.file, diagnostics, &none);
@@ -113,8 +114,7 @@ bool Server::open_all(config::Diagnostics& diagnostics) {
                                                    .manager = manager_,
                                                    .running = running_},
                                      configuration);
-  const std::uint32_t wanted = configuration.serve.workers;
-  const unsigned count = wanted > 0 ? wanted : std::max(1U, std::thread::hardware_concurrency());
+  const unsigned count = workers_of(configuration.serve);
   open_metrics(count);
   explain_lost_files();
   running_.room = EngineRoom::open(configuration, clock_, diagnostics, running_.registry.get());
@@ -192,7 +192,7 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
                           std::vector<net::InheritedListener>& inherited,
                           config::Diagnostics& diagnostics) {
   const ServerWorker::Serving serving{.options = metered(serve.gateway, *running_.registry),
-                                      .tls = load_tls(serve, diagnostics, reload_->ticket_key())};
+                                      .tls = load_tls(serve, diagnostics, reload_->ticket_keys())};
   if (!diagnostics.ok()) return false;
   auto opened = open_listeners(serve.listen.gateway, std::move(inherited), count);
   if (!opened) {

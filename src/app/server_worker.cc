@@ -111,6 +111,8 @@ WorkerReport ServerWorker::report() const {
   const frontend::AccessLog* const log = observer_.log();
   WorkerReport report{.connections = gateway_.connections(),
                       .turned_away = turned_away(),
+                      .evicted = gateway_.counts().evicted,
+                      .spares = gateway_.spares(),
                       .in_flight = gateway_.in_flight(),
                       .held = gateway_.held(),
                       .log_written = log != nullptr ? log->written() : 0,

@@ -66,9 +66,15 @@ const Section& upstream_section() {
            .shape = text(kTimeFormat),
            .meaning = "The longest time to connect.",
            .fallback = "3s"},
+          {.name = "send_timeout",
+           .shape = text(kTimeFormat),
+           .meaning = "The longest time in which a server takes nothing of a request that is being "
+                      "sent to it; then 504. However slowly, it may take it.",
+           .fallback = "30s"},
           {.name = "answer",
            .shape = text(kTimeFormat),
-           .meaning = "The longest time from the end of a request to the head of its answer.",
+           .meaning = "The longest time from the end of a request, as the server has taken it, to "
+                      "the head of its answer.",
            .fallback = "30s"},
           {.name = "silent",
            .shape = text(kTimeFormat),

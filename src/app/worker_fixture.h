@@ -5,6 +5,7 @@
 #include "app/configuration.h"
 #include "app/engine_room.h"
 #include "app/listeners.h"
+#include "app/serve_files.h"
 #include "app/server_worker.h"
 #include "app/worker_report.h"
 #include "frontend/request_meters.h"
@@ -133,7 +134,7 @@ class OneWorker {
         open_access_log(configuration.serve.access_log).value(),
         ServerWorker::Serving{
             .options = std::make_shared<const gateway::GatewayOptions>(configuration.serve.gateway),
-            .tls = nullptr});
+            .tls = load_tls(configuration.serve, diagnostics)});
     OpenListeners open = open_listeners(configuration.serve.listen.gateway, {}, 1).value();
     endpoint = open.of_worker[0][0].listener.endpoint();
     if (!worker_->listen(std::move(open.of_worker[0][0]))) std::abort();

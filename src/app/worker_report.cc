@@ -33,6 +33,8 @@ WorkerReport total_of(std::span<const WorkerReport> reports) {
   for (const WorkerReport& one : reports) {
     total.connections += one.connections;
     total.turned_away += one.turned_away;
+    total.evicted += one.evicted;
+    total.spares += one.spares;
     total.in_flight += one.in_flight;
     total.held += one.held;
     total.log_written += one.log_written;

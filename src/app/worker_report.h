@@ -21,6 +21,8 @@ namespace sluice::app {
 struct WorkerReport {
   std::uint64_t connections = 0;
   std::uint64_t turned_away = 0;  // connections, so far
+  std::uint64_t evicted = 0;      // idle connections, so far
+  std::uint64_t spares = 0;       // buffers and the like, kept for the next requests
   std::uint64_t in_flight = 0;
   std::uint64_t held = 0;
   std::uint64_t log_written = 0;

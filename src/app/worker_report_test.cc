@@ -37,6 +37,8 @@ double shown(const metrics::Registry& registry, const metrics::Metric& metric) {
 TEST(WorkerReport, AddsUp) {
   const std::vector<WorkerReport> reports{{.connections = 1,
                                            .turned_away = 5,
+                                           .evicted = 8,
+                                           .spares = 9,
                                            .in_flight = 2,
                                            .held = 3,
                                            .blocks = 4,
@@ -45,6 +47,8 @@ TEST(WorkerReport, AddsUp) {
                                            .upstreams = {app(1, 5)}},
                                           {.connections = 10,
                                            .turned_away = 50,
+                                           .evicted = 80,
+                                           .spares = 90,
                                            .in_flight = 20,
                                            .held = 30,
                                            .blocks = 40,
@@ -59,6 +63,8 @@ TEST(WorkerReport, AddsUp) {
   EXPECT_EQ(total.amounts_left_out, 77U);
   EXPECT_EQ(total.shadows_left_out, 66U);
   EXPECT_EQ(total.turned_away, 55U);
+  EXPECT_EQ(total.evicted, 88U);
+  EXPECT_EQ(total.spares, 99U);
   ASSERT_EQ(total.upstreams.size(), 1U);
   const admin::ServerStatus& server = total.upstreams[0].servers.at(0);
   EXPECT_EQ(server.in_use, 55U);

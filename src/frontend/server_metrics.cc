@@ -10,6 +10,7 @@ std::span<const Metric* const> server_metrics() noexcept {
                                    &kRefusals,
                                    &kDecisionDuration,
                                    &kTurnedAway,
+                                   &kEvictedConnections,
                                    &kHeld,
                                    &kRequests,
                                    &kRequestDuration,

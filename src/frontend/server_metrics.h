@@ -34,6 +34,10 @@ inline constexpr Metric kTurnedAway{
     .name = "sluice_connections_turned_away_total",
     .help = "Connections that were closed at once: too many, no descriptor left, not a proxy.",
     .labels = {"listener"}};
+inline constexpr Metric kEvictedConnections{
+    .name = "sluice_connections_evicted_total",
+    .help = "Idle connections closed to make room: too many connections, or no descriptor left.",
+    .labels = {"listener"}};
 inline constexpr Metric kHeld{.name = "sluice_requests_held",
                               .kind = Kind::gauge,
                               .help = "Requests that wait in the queue of a rule."};

@@ -19,8 +19,9 @@ FileDescriptor accept_one(int descriptor, SocketAddress& address) noexcept {
 
 }  // namespace
 
-Acceptor::Acceptor(Callback<Accepted> on_accepted) noexcept
+Acceptor::Acceptor(Callback<Accepted> on_accepted, Callback<bool&> on_lack) noexcept
     : on_accepted_(on_accepted),
+      on_lack_(on_lack),
       watcher_(Callback<Events>::to<&Acceptor::on_events>(*this)),
       pause_(Callback<>::to<&Acceptor::accept_some>(*this)),
       rest_(Callback<>::to<&Acceptor::accept_some>(*this)) {}
@@ -72,11 +73,18 @@ bool Acceptor::accept_up_to_all() {
   return loop_ != nullptr;
 }
 
-bool Acceptor::go_on_after(int error) noexcept {
+bool Acceptor::is_freed() const {
+  bool freed = false;
+  if (on_lack_) on_lack_(freed);
+  return freed;
+}
+
+bool Acceptor::go_on_after(int error) {
   switch (error) {
     case EAGAIN: return false;
     case EMFILE:
     case ENFILE:
+      if (is_freed()) return true;
       refuse_waiting();
       pause();
       return false;

@@ -1,9 +1,10 @@
 // Takes connections from a listening socket and hands them out.
 //
 // When descriptors run out, connections would wait in the queue of the system, unanswered, and the
-// loop would spin. Instead a descriptor kept in reserve is given up for a moment to accept and
-// close those that wait, so that their clients hear of it, and accepting pauses for a while.
-// Whoever is handed a connection may stop the acceptor, but not destroy it. One thread.
+// loop would spin. Instead the owner is asked to free one; where it cannot, a descriptor kept in
+// reserve is given up for a moment to accept and close those that wait, so that their clients hear
+// of it, and accepting pauses for a while. Whoever is handed a connection may stop the acceptor,
+// but not destroy it. One thread.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -34,7 +35,8 @@ class Acceptor {
   // Long enough to be of no weight, short enough to be back when the flood is over.
   static constexpr Nanos kPause{std::chrono::milliseconds{100}};
 
-  explicit Acceptor(Callback<Accepted> on_accepted) noexcept;
+  // `on_lack` sets its argument where it has freed a descriptor; it may be empty.
+  explicit Acceptor(Callback<Accepted> on_accepted, Callback<bool&> on_lack = {}) noexcept;
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
   ~Acceptor() = default;
@@ -52,7 +54,8 @@ class Acceptor {
   void on_events(Events events);
   void accept_some();
   [[nodiscard]] bool accept_up_to_all();  // true: there may be more
-  [[nodiscard]] bool go_on_after(int error) noexcept;
+  [[nodiscard]] bool go_on_after(int error);
+  [[nodiscard]] bool is_freed() const;
   void refuse_waiting() noexcept;
   void pause() noexcept;
 
@@ -60,6 +63,7 @@ class Acceptor {
   static constexpr int kPerTurn = 64;
 
   Callback<Accepted> on_accepted_;
+  Callback<bool&> on_lack_;
   EventLoop* loop_ = nullptr;  // null: stopped
   int descriptor_ = -1;
   Watcher watcher_;

@@ -57,6 +57,12 @@ class List {
   // Null when there is none.
   [[nodiscard]] T* front() noexcept { return empty() ? nullptr : static_cast<T*>(ends_.next_); }
 
+  // Of a member: the next one, or null.
+  [[nodiscard]] T* behind(T& item) noexcept {
+    ListHook* const next = static_cast<ListHook&>(item).next_;
+    return next == &ends_ ? nullptr : static_cast<T*>(next);
+  }
+
   [[nodiscard]] T* pop_front() noexcept {
     T* const first = front();
     if (first != nullptr) static_cast<ListHook*>(first)->unlink();

@@ -32,6 +32,9 @@ class Stream {
   [[nodiscard]] bool start_tls(std::shared_ptr<const TlsServer> server);
   [[nodiscard]] bool start_tls(const TlsClient& client, const std::string& host);
 
+  // Behind a handshake that failed: what follows is plain. The peer hears nothing of it.
+  void drop_tls() noexcept { tls_.reset(); }
+
   // Done once the connection stands and the handshake, if any, is over.
   [[nodiscard]] IoResult establish() noexcept;
   [[nodiscard]] IoResult read(std::span<char> into) noexcept;

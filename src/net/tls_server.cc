@@ -5,12 +5,12 @@
 #include "net/tls_options.h"
 
 #include <openssl/err.h>
-#include <openssl/rand.h>
 #include <openssl/sha.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
+#include <array>
+#include <chrono>
+#include <ctime>
 #include <utility>
 
 namespace sluice::net {
@@ -71,22 +71,43 @@ Parsed<void> confine_sessions(SSL_CTX& context, const TlsServerOptions& options)
   return {};
 }
 
-void use_tickets(SSL_CTX& context, TicketKey key) noexcept {
+// All contexts of a server have it, also those that a name chooses.
+const TlsServer& server_of(const SSL* ssl) noexcept {
+  return server_of(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
+}
+
+int protect_ticket(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
+                   EVP_MAC_CTX* mac, int encrypts) {
+  const TicketKeys& keys = server_of(ssl).tickets();
+  return encrypts == 1 ? keys.encrypt(name, iv, cipher, mac) : keys.decrypt(name, iv, cipher, mac);
+}
+
+// OpenSSL does not look at the certificate of a session that it resumes. Without the session the
+// handshake is a full one, which does.
+SSL_TICKET_RETURN accept_ticket(SSL* ssl, SSL_SESSION* session, const unsigned char* /*name*/,
+                                std::size_t /*name_size*/, SSL_TICKET_STATUS status, void*) {
+  switch (status) {
+    case SSL_TICKET_SUCCESS:
+    case SSL_TICKET_SUCCESS_RENEW: break;
+    default: return SSL_TICKET_RETURN_IGNORE_RENEW;
+  }
+  const X509* const client = SSL_SESSION_get0_peer(session);
+  if (client != nullptr && !server_of(ssl).is_valid_now(*client)) {
+    return SSL_TICKET_RETURN_IGNORE_RENEW;
+  }
+  return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
+
+void use_tickets(SSL_CTX& context) noexcept {
+  constexpr std::chrono::seconds kLife = TicketKeys::kPeriod;
   SSL_CTX_set_session_cache_mode(&context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(&context, 1);  // the next connection gets a new one in any case
-  SSL_CTX_set_tlsext_ticket_keys(&context, key.bytes.data(), key.bytes.size());
+  SSL_CTX_set_timeout(&context, kLife.count());
+  SSL_CTX_set_tlsext_ticket_key_evp_cb(&context, protect_ticket);
+  SSL_CTX_set_session_ticket_cb(&context, nullptr, accept_ticket, nullptr);
 }
 
 }  // namespace
-
-TicketKey TicketKey::random() {
-  TicketKey key;
-  if (RAND_bytes(key.bytes.data(), static_cast<int>(key.bytes.size())) != 1) {
-    std::fputs("no random numbers from OpenSSL\n", stderr);
-    std::abort();
-  }
-  return key;
-}
 
 Parsed<std::shared_ptr<const TlsServer>> TlsServer::load(const TlsServerOptions& options) {
   if (options.certificates.empty()) {
@@ -96,23 +117,26 @@ Parsed<std::shared_ptr<const TlsServer>> TlsServer::load(const TlsServerOptions&
   Parsed<std::vector<unsigned char>> protocols = alpn_list(options.protocols);
   if (!protocols) return tl::unexpected(protocols.error());
   server->protocols_ = std::move(*protocols);
-  const TicketKey ticket_key = options.ticket_key.value_or(TicketKey::random());
+  static const SystemClock kSystemClock;
+  server->clock_ = options.clock != nullptr ? options.clock : &kSystemClock;
+  server->tickets_ = options.tickets;
+  if (server->tickets_ == nullptr) server->tickets_ = std::make_shared<const TicketKeys>();
   for (const CertificateFiles& files : options.certificates) {
-    const Parsed<void> added = server->add(files, options, ticket_key);
+    const Parsed<void> added = server->add(files, options);
     if (!added) return tl::unexpected(added.error());
   }
   return server;
 }
 
-Parsed<void> TlsServer::add(const CertificateFiles& files, const TlsServerOptions& options,
-                            const TicketKey& ticket_key) {
+Parsed<void> TlsServer::add(const CertificateFiles& files, const TlsServerOptions& options) {
   OwnedContext context = new_context(TLS_server_method(), options.minimum);
   if (context == nullptr) return mistake("OpenSSL gives no context for TLS");
   Parsed<void> result = use_certificate(*context, files);
   if (result) result = demand_client_certificates(*context, options);
   if (result) result = confine_sessions(*context, options);
   if (!result) return result;
-  use_tickets(*context, ticket_key);
+  SSL_CTX_set_app_data(context.get(), this);
+  use_tickets(*context);
   SSL_CTX_set_tlsext_servername_callback(context.get(), choose_certificate);
   SSL_CTX_set_tlsext_servername_arg(context.get(), this);
   if (!protocols_.empty()) SSL_CTX_set_alpn_select_cb(context.get(), choose_protocol, this);
@@ -128,6 +152,14 @@ void TlsServer::remember_names(SSL_CTX& context) {
     if (name.starts_with("*.")) name.erase(0, 1);
     by_name_.emplace(std::move(name), &context);
   }
+}
+
+bool TlsServer::is_valid_now(const X509& certificate) const noexcept {
+  const auto since_1970 = clock_->now().wall().time_since_epoch();
+  std::time_t now = std::chrono::floor<std::chrono::seconds>(since_1970).count();
+  // 0, which is neither, tells of a date that cannot be read.
+  return X509_cmp_time(X509_get0_notBefore(&certificate), &now) < 0 &&
+         X509_cmp_time(X509_get0_notAfter(&certificate), &now) > 0;
 }
 
 SSL_CTX* TlsServer::context_for(std::string_view name) const noexcept {

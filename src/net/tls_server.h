@@ -2,22 +2,23 @@
 // the protocol.
 //
 // TLS 1.2 and 1.3 without renegotiation, ciphers with forward secrecy and authentication only.
-// Sessions live in tickets, never in a table: memory does not grow with clients. To reload, load
-// anew and use that for new connections; those that exist keep what they began with. Immutable, so
-// workers share one; what they write to in it is OpenSSL's count of references, once or twice for
-// each connection.
+// Sessions live in tickets, never in a table: memory does not grow with clients. A session whose
+// client certificate has expired is not resumed: its client has to authenticate again. To reload,
+// load anew and use that for new connections; those that exist keep what they began with.
+// Immutable, so workers share one; what they write to in it is OpenSSL's count of references, once
+// or twice for each connection.
 #pragma once
 
 #include "net/openssl_owned.h"
+#include "net/ticket_keys.h"
 #include "net/tls_files.h"
+#include <sluice/clock.h>
 #include <sluice/diagnostic.h>
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,21 +33,15 @@ enum class ClientCertificates : std::uint8_t {
   require,
 };
 
-// Encrypts the tickets: whoever shares it resumes one another's sessions. Make a new one now and
-// then, since whoever steals it can read what was sent under it.
-struct TicketKey {
-  std::array<unsigned char, 80> bytes{};
-
-  [[nodiscard]] static TicketKey random();
-};
-
 struct TlsServerOptions {
   std::vector<CertificateFiles> certificates;      // the first also serves unknown names and none
   std::vector<std::string> protocols{"http/1.1"};  // ALPN, best first
   ClientCertificates client_certificates = ClientCertificates::off;
   std::string client_ca_file;  // who vouches for clients
   TlsVersion minimum = TlsVersion::tls1_2;
-  std::optional<TicketKey> ticket_key;  // one of its own, if not given
+  std::shared_ptr<const TicketKeys> tickets;  // those that share them resume one another's
+                                              // sessions; null: its own
+  const Clock* clock = nullptr;  // tells whether a certificate has expired; null: the system's
 };
 
 class TlsServer {
@@ -62,16 +57,20 @@ class TlsServer {
   [[nodiscard]] SSL_CTX* context_for(std::string_view name) const noexcept;
   // In the format of ALPN.
   [[nodiscard]] const std::vector<unsigned char>& protocols() const noexcept { return protocols_; }
+  [[nodiscard]] const TicketKeys& tickets() const noexcept { return *tickets_; }
+  // Whether a session that authenticated its client by this certificate may still be resumed.
+  [[nodiscard]] bool is_valid_now(const X509& certificate) const noexcept;
 
  private:
   TlsServer() = default;
-  [[nodiscard]] Parsed<void> add(const CertificateFiles& files, const TlsServerOptions& options,
-                                 const TicketKey& ticket_key);
+  [[nodiscard]] Parsed<void> add(const CertificateFiles& files, const TlsServerOptions& options);
   void remember_names(SSL_CTX& context);
 
   std::vector<OwnedContext> contexts_;
   std::map<std::string, SSL_CTX*, std::less<>> by_name_;
   std::vector<unsigned char> protocols_;
+  std::shared_ptr<const TicketKeys> tickets_;
+  const Clock* clock_ = nullptr;
 };
 
 }  // namespace sluice::net

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <ctime>
 #include <utility>
 
 namespace sluice::net {
@@ -31,8 +33,10 @@ struct SocketBio {
   }
 
   static int read(BIO* bio, char* into, int size) {
-    const std::span<char> room{into, static_cast<std::size_t>(size)};
-    return answer(bio, session_of(bio).socket_.receive(room), BIO_FLAGS_READ);
+    TlsSession& session = session_of(bio);
+    const IoResult got = session.socket_.receive({into, static_cast<std::size_t>(size)});
+    if (session.first_byte_ == '\0' && got.is_done() && got.bytes > 0) session.first_byte_ = *into;
+    return answer(bio, got, BIO_FLAGS_READ);
   }
 
   static int write(BIO* bio, const char* from, int size) {
@@ -240,6 +244,17 @@ std::string TlsSession::verified_subject() const {
   const bool is_verified = (SSL_get_verify_mode(ssl_.get()) & SSL_VERIFY_PEER) != 0 &&
                            SSL_get_verify_result(ssl_.get()) == X509_V_OK;
   return is_verified ? peer_subject() : std::string{};
+}
+
+WallTime TlsSession::peer_valid_until() const noexcept {
+  const X509* const certificate = SSL_get0_peer_certificate(ssl_.get());
+  if (certificate == nullptr) return kWallTimeEnd;
+  std::tm date{};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &date) != 1) return WallTime{};
+  const std::chrono::seconds until{::timegm(&date)};  // years up to 9999: no overflow in seconds
+  const std::chrono::seconds end{
+      std::chrono::floor<std::chrono::seconds>(kWallTimeEnd.time_since_epoch())};
+  return WallTime{std::min(until, end)};
 }
 
 }  // namespace sluice::net

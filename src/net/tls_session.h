@@ -11,6 +11,7 @@
 #include "net/socket.h"
 #include "net/tls_client.h"
 #include "net/tls_server.h"
+#include <sluice/time.h>
 
 #include <memory>
 #include <span>
@@ -45,11 +46,19 @@ class TlsSession {
   [[nodiscard]] std::string_view version() const noexcept;      // TLSv1.3
   [[nodiscard]] std::string_view server_name() const noexcept;  // what the client asked for
   [[nodiscard]] bool is_resumed() const noexcept;
+  // What came first began as a request of plain HTTP does, and no record of TLS: the handshake has
+  // failed, or will.
+  [[nodiscard]] bool began_as_http() const noexcept {
+    return first_byte_ >= 'A' && first_byte_ <= 'Z';
+  }
   // The subject of the certificate that the peer gave, as RFC 2253 writes it, or, where it has
   // none, its first alternative name (URI or DNS). Empty without a certificate.
   [[nodiscard]] std::string peer_subject() const;
   // The same, but empty for a certificate that nobody verified.
   [[nodiscard]] std::string verified_subject() const;
+  // When the peer's certificate expires: kWallTimeEnd without a certificate, and 1970 where its
+  // date cannot be read.
+  [[nodiscard]] WallTime peer_valid_until() const noexcept;
 
  private:
   TlsSession(OwnedSsl ssl, std::shared_ptr<const TlsServer> server, Socket& socket) noexcept;
@@ -63,6 +72,7 @@ class TlsSession {
   OwnedSsl ssl_;
   Socket& socket_;
   IoFailure socket_failure_;
+  char first_byte_ = '\0';  // that came from the peer; 0: none has
   bool socket_ended_ = false;
   bool broken_ = false;  // nothing may be sent any more, not even a farewell
 };

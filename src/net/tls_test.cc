@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <sys/socket.h>
@@ -16,7 +17,9 @@
 namespace sluice::net {
 namespace {
 
+using namespace std::chrono_literals;
 using sluice::testing::Authority;
+using sluice::testing::IssuedCertificate;
 using testing::ClientPtr;
 using testing::connected_pair;
 using testing::Loop;
@@ -190,6 +193,14 @@ TEST_F(Tls, RefusesClientsThatSpeakNoneOfItsProtocols) {
 struct TicketClient {
   OwnedContext context{SSL_CTX_new(TLS_client_method())};
   Owned<SSL_SESSION, SSL_SESSION_free> session{nullptr};
+  std::string subject;  // that the server knows it by
+
+  void present(const IssuedCertificate& own) const {
+    if (SSL_CTX_use_certificate_chain_file(context.get(), own.chain.c_str()) != 1) std::abort();
+    if (SSL_CTX_use_PrivateKey_file(context.get(), own.key.c_str(), SSL_FILETYPE_PEM) != 1) {
+      std::abort();
+    }
+  }
 
   bool resumes(const ServerPtr& server) {
     const Loop loop;
@@ -210,6 +221,7 @@ struct TicketClient {
     if (!heard) std::abort();
     session.reset(SSL_get1_session(ssl.get()));
     const bool resumed = server_end.stream.tls()->is_resumed();
+    subject = server_end.stream.tls()->verified_subject();
     SSL_shutdown(ssl.get());
     return resumed;
   }
@@ -217,7 +229,7 @@ struct TicketClient {
 
 TEST_F(Tls, ResumesSessionsAlsoAfterAReloadWithTheSameTicketKey) {
   TlsServerOptions options = server_options();
-  options.ticket_key = TicketKey::random();
+  options.tickets = std::make_shared<const TicketKeys>();
   TicketClient ticket_client;
   const ServerPtr first = server(options);
   EXPECT_FALSE(ticket_client.resumes(first));
@@ -229,7 +241,7 @@ TEST_F(Tls, ResumesSessionsAlsoAfterAReloadWithTheSameTicketKey) {
 // Whoever was let in under other rules about clients has to show its certificate again.
 TEST_F(Tls, DoesNotResumeSessionsThatBeganUnderOtherRules) {
   TlsServerOptions options = server_options();
-  options.ticket_key = TicketKey::random();
+  options.tickets = std::make_shared<const TicketKeys>();
   TicketClient ticket_client;
   EXPECT_FALSE(ticket_client.resumes(server(options)));
   options.client_certificates = ClientCertificates::request;
@@ -239,6 +251,81 @@ TEST_F(Tls, DoesNotResumeSessionsThatBeganUnderOtherRules) {
   const Authority other{folder_, "other-authority"};
   options.client_ca_file = other.file();
   EXPECT_FALSE(ticket_client.resumes(server(options)));
+}
+
+// OpenSSL looks at a certificate in full handshakes only. A client whose certificate has expired,
+// or is not valid yet because the clock was wrong, has to present one again.
+TEST_F(Tls, DoesNotResumeSessionsOfCertificatesThatAreNoLongerValid) {
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    ManualClock clock{SystemClock{}.now()};
+    TlsServerOptions options = server_options();
+    options.clock = &clock;
+    options.client_certificates = ClientCertificates::require;
+    options.client_ca_file = authority_.file();
+    const ServerPtr host = server(options);
+    TicketClient ticket_client;
+    SSL_CTX_set_max_proto_version(ticket_client.context.get(), version);
+    ticket_client.present(authority_.issue("ann", {.common_name = "ann"}));  // for one more day
+    EXPECT_FALSE(ticket_client.resumes(host));
+    EXPECT_TRUE(ticket_client.resumes(host)) << version;
+    EXPECT_EQ(ticket_client.subject, "CN=ann") << "also of a resumed session";
+    clock.advance(2 * 24h);
+    EXPECT_FALSE(ticket_client.resumes(host)) << version;
+    clock.step_wall(-2 * 24h);
+    EXPECT_TRUE(ticket_client.resumes(host)) << version;
+    clock.step_wall(-3 * 24h);
+    EXPECT_FALSE(ticket_client.resumes(host)) << version;
+  }
+}
+
+// A key decrypts for one period behind the one in which it encrypted; a ticket lives as long.
+TEST_F(Tls, TicketsOutliveOneRotationOfTheirKey) {
+  const auto tickets = std::make_shared<TicketKeys>();
+  TlsServerOptions options = server_options();
+  options.tickets = tickets;
+  const ServerPtr host = server(options);
+  TicketClient once;
+  TicketClient twice;
+  EXPECT_FALSE(once.resumes(host));
+  EXPECT_FALSE(twice.resumes(host));
+  EXPECT_EQ(SSL_SESSION_get_ticket_lifetime_hint(once.session.get()),
+            std::chrono::seconds{TicketKeys::kPeriod}.count());
+  tickets->rotate();
+  EXPECT_TRUE(once.resumes(host));
+  tickets->rotate();
+  EXPECT_TRUE(once.resumes(host)) << "it got a new ticket";
+  EXPECT_FALSE(twice.resumes(host)) << "its key is forgotten";
+}
+
+TEST_F(Tls, TicketKeysRotateByTime) {
+  ManualClock clock{SystemClock{}.now()};
+  const auto loop = EventLoop::create(clock).value();
+  const TicketRotation rotation{*loop, std::make_shared<TicketKeys>()};
+  TlsServerOptions options = server_options();
+  options.tickets = rotation.keys();
+  const ServerPtr host = server(options);
+  TicketClient ticket_client;
+  EXPECT_FALSE(ticket_client.resumes(host));
+  for (int period = 0; period < 3; ++period) {
+    clock.advance(TicketKeys::kPeriod + 1s);
+    loop->turn(0s);
+    EXPECT_TRUE(ticket_client.resumes(host)) << period;
+  }
+  for (int period = 0; period < 2; ++period) {
+    clock.advance(TicketKeys::kPeriod + 1s);
+    loop->turn(0s);
+  }
+  EXPECT_FALSE(ticket_client.resumes(host));
+}
+
+TEST_F(Tls, TellsWhenThePeersCertificateExpires) {
+  Connection c{server(), client()};
+  ASSERT_TRUE(c.stands());
+  const WallTime now = SystemClock{}.now().wall();
+  const Nanos left = c.client.stream.tls()->peer_valid_until() - now;
+  EXPECT_GT(left, 23h);
+  EXPECT_LE(left, 24h);
+  EXPECT_EQ(c.server.stream.tls()->peer_valid_until(), kWallTimeEnd) << "it presented none";
 }
 
 }  // namespace

@@ -37,7 +37,8 @@ const Section& limit_section() {
             .examples = {"20"}},
            {.name = "ttl",
             .shape = text(kDurationFormat),
-            .meaning = "When a slot is free again that nobody has given back.",
+            .meaning = "A slot that is not given back, because its holder crashed, is free again "
+                       "after one to two of these.",
             .fallback = "60s"},
            {.name = "burst",
             .shape = number(1, core::kAmountMax),

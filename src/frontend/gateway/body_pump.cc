@@ -14,16 +14,16 @@ void Window::compact() noexcept {
 void BodyPump::reset() noexcept {
   task_.from = nullptr;
   first_ = count_ = chunks_ = 0;
-  finished_ = written_ = false;
-  bytes_ = moved_ = 0;
+  finished_ = false;
+  bytes_ = moved_ = sent_ = 0;
   fault_ = {};
 }
 
 void BodyPump::begin(const Task& task) noexcept {
   task_ = task;
   first_ = count_ = chunks_ = 0;
-  finished_ = written_ = false;
-  bytes_ = moved_ = 0;
+  finished_ = false;
+  bytes_ = moved_ = sent_ = 0;
   fault_ = {};
   add(task.head);
 }
@@ -81,7 +81,7 @@ net::IoResult BodyPump::flush() noexcept {
     const net::IoResult result =
         task_.to->write(std::span{parts_}.subspan(first_, count_ - first_));
     if (!result.is_done()) return result;
-    written_ = true;
+    sent_ += result.bytes;
     moved_ += result.bytes;
     std::size_t left = result.bytes;
     while (first_ < count_ && left >= parts_[first_].iov_len) left -= parts_[first_++].iov_len;
@@ -98,7 +98,7 @@ BodyPump::Progress BodyPump::pump() noexcept {
   std::size_t read = 0;
   while (true) {
     // The head goes with the first bytes of the body, if those are there.
-    const bool only_head = count_ == 1 && first_ == 0 && !written_ && !finished_;
+    const bool only_head = count_ == 1 && first_ == 0 && sent_ == 0 && !finished_;
     if (only_head && (window.begin < window.end || task_.reader.is_done()) && !gather()) {
       return Progress::source_wrong;
     }

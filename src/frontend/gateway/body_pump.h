@@ -72,6 +72,8 @@ class BodyPump {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  // of the body, so far
   // Grows with every byte that comes from the source or goes to the sink.
   [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
+  // Bytes that the sink's socket took, the head and the framing included.
+  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
   // Of the source, once it is done; good until the window is used again.
   [[nodiscard]] std::span<const HeaderView> trailers() const noexcept {
     return task_.reader.trailers();
@@ -95,7 +97,7 @@ class BodyPump {
   std::array<std::array<char, net::kChunkHeadBytesMax>, kChunks> chunk_heads_{};
   std::size_t chunks_ = 0;
   bool finished_ = false;  // everything was gathered
-  bool written_ = false;
+  std::uint64_t sent_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t moved_ = 0;
   net::HttpFault fault_;

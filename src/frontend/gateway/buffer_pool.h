@@ -1,9 +1,11 @@
-// Buffers of one size that are used again and again.
+// What requests need for a while, used again and again: as much as was needed of late, and no more.
 //
-// Large, since memory that is not touched costs nothing: of a buffer for a small request only the
-// first page is ever there. One thread.
+// A pool never keeps more than kSparesMax, and trim() frees what was not taken since the last
+// trim(): the memory of a flood goes when the flood is over, while steady traffic allocates
+// nothing. One thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -11,25 +13,62 @@
 
 namespace sluice::gateway {
 
+template <class T>
+class SparePool {
+ public:
+  static constexpr std::size_t kSparesMax = 1024;
+  static constexpr std::size_t kSparesMin =
+      16;  // for the next burst, however long ago the last was
+
+  // Null: there is none.
+  [[nodiscard]] std::unique_ptr<T> take() noexcept {
+    if (spares_.empty()) return nullptr;
+    std::unique_ptr<T> spare = std::move(spares_.back());
+    spares_.pop_back();
+    untaken_ = std::min(untaken_, spares_.size());
+    return spare;
+  }
+  void give_back(std::unique_ptr<T> spare) {
+    if (spare != nullptr && spares_.size() < kSparesMax) spares_.push_back(std::move(spare));
+  }
+  // How many were freed.
+  std::size_t trim() noexcept {
+    const std::size_t surplus = untaken_ - std::min(untaken_, kSparesMin);
+    spares_.resize(spares_.size() - surplus);
+    untaken_ = spares_.size();
+    return surplus;
+  }
+  void clear() noexcept {
+    spares_.clear();
+    untaken_ = 0;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return spares_.size(); }
+  // There may be something for trim() to free, now or later.
+  [[nodiscard]] bool has_surplus() const noexcept { return spares_.size() > kSparesMin; }
+
+ private:
+  std::vector<std::unique_ptr<T>> spares_;
+  std::size_t untaken_ = 0;  // the fewest that there were since the last trim()
+};
+
+// Large, since memory that is not touched costs nothing: of a buffer for a small request only the
+// first page is ever there.
 class BufferPool {
  public:
   static constexpr std::size_t kBytes = 32768;
   using Buffer = std::unique_ptr<char[]>;
 
   [[nodiscard]] Buffer take() {
-    if (free_.empty()) return Buffer{new char[kBytes]};
-    Buffer buffer = std::move(free_.back());
-    free_.pop_back();
-    return buffer;
+    Buffer buffer = spares_.take();
+    return buffer != nullptr ? std::move(buffer) : Buffer{new char[kBytes]};
   }
-  void give_back(Buffer buffer) {
-    if (buffer != nullptr && free_.size() < kKept) free_.push_back(std::move(buffer));
-  }
+  void give_back(Buffer buffer) { spares_.give_back(std::move(buffer)); }
+  std::size_t trim() noexcept { return spares_.trim(); }
+  [[nodiscard]] std::size_t size() const noexcept { return spares_.size(); }
+  [[nodiscard]] bool has_surplus() const noexcept { return spares_.has_surplus(); }
 
  private:
-  static constexpr std::size_t kKept = 1024;  // of a flood that is over
-
-  std::vector<Buffer> free_;
+  SparePool<char[]> spares_;
 };
 
 }  // namespace sluice::gateway

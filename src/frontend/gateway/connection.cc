@@ -13,7 +13,8 @@ Connection::Connection(Gateway& gateway, net::Peer peer, const Entrance& entranc
       renewal_(net::Callback<>::to<&Connection::on_renewal>(*this)),
       total_(net::Callback<>::to<&Connection::on_total>(*this)),
       rest_(net::Callback<>::to<&Connection::drive>(*this)),
-      phase_(entrance.proxy_protocol ? Phase::announced : Phase::handshake) {
+      phase_(entrance.proxy_protocol ? Phase::announced : Phase::handshake),
+      idle_since_(gateway.loop_.now().mono) {
   set_peer(peer);
   set_port(entrance.port);
 }
@@ -112,7 +113,7 @@ Connection::Step Connection::read_head() {
         give_back_exchange();
         gateway_.buffers_.give_back(std::move(buffer_));
         in_ = {};
-        phase_ = Phase::idle;
+        become_idle();
       }
       return Step::wait;
     }
@@ -127,7 +128,7 @@ Connection::Step Connection::end_of_requests(const net::IoResult& result) {
   const bool is_between = in_.begin == in_.end;
   if (!result.is_closed() || !is_between) return Step::gone;
   give_back_exchange();
-  phase_ = Phase::idle;
+  become_idle();
   return close();
 }
 
@@ -193,23 +194,7 @@ Connection::Step Connection::timed_out() {
     return exchange.download.waits_for_source() ? broke_off("the server stopped in its answer")
                                                 : not_taken();
   }
-  if (exchange.upload.is_done())
-    return server_failed(504, "the server did not answer in time", true);
-  const std::uint64_t came =
-      exchange.upload.bytes() - std::exchange(upload_seen_, exchange.upload.bytes());
-  if (!exchange.upload.waits_for_source()) {
-    if (came == 0) return server_failed(504, "the server does not take the request", true);
-    arm(options().body_every);  // slowly, but it does
-    return Step::again;
-  }
-  if (came < bytes_within(options().body_every, options().body_bytes_per_second)) {
-    ++gateway_.counts_.timeouts;
-    keep_alive_ = false;
-    release_upstream(false);
-    return answer(408, "the body comes too slowly");
-  }
-  arm(options().body_every);
-  return Step::again;
+  return upload_timed_out();
 }
 
 void Connection::renew_in_time() {
@@ -233,7 +218,14 @@ void Connection::drain() {
 
 // ---- exchanges --------------------------------------------------------------------------------
 
+void Connection::become_idle() noexcept {
+  phase_ = Phase::idle;
+  idle_since_ = now().mono;
+  gateway_.is_idle(*this);
+}
+
 void Connection::begin_exchange() {
+  gateway_.is_busy(*this);
   if (buffer_ == nullptr) {
     buffer_ = gateway_.buffers_.take();
     in_ = {.buffer = {buffer_.get(), BufferPool::kBytes}};
@@ -280,7 +272,7 @@ Connection::Step Connection::end_exchange() {
     gateway_.buffers_.give_back(std::move(buffer_));
     in_ = {};
   }
-  phase_ = Phase::idle;
+  become_idle();
   arm(gateway_.is_draining() ? kFarewell : options().idle_for);
   return has_input() ? Step::later : Step::again;
 }

@@ -13,8 +13,9 @@
 //
 // connection.cc has the life and the phases, connection_arrival.cc what comes before the first
 // request, connection_request.cc the way from a head to a decision, connection_forward.cc the head
-// that goes on to a server, connection_upstream.cc the way to it and back, connection_answer.cc
-// what is said to the client, connection_report.cc what rules and the log hear of it. One thread.
+// that goes on to a server, connection_upstream.cc the way to it and back, connection_upload.cc the
+// request on that way, connection_answer.cc what is said to the client, connection_report.cc what
+// rules and the log hear of it. One thread.
 #pragma once
 
 #include "engine/op.h"
@@ -150,6 +151,13 @@ class Connection : public net::ListHook {
   void drain();
   [[nodiscard]] const net::Peer& peer() const noexcept { return peer_; }
   [[nodiscard]] bool is_counted() const noexcept { return counted_; }
+  // Without a request in flight: since when, and whether it may be closed at once.
+  [[nodiscard]] MonoTime idle_since() const noexcept { return idle_since_; }
+  [[nodiscard]] bool is_evictable() const noexcept {
+    return phase_ <= Phase::idle && !driving_ && !has_input();
+  }
+  // The client reads the end; the connection may be destroyed then.
+  void say_farewell() noexcept { stream_.finish_writing(); }
 
   // A client that was told nothing of the end may be sending its next request just now: closing at
   // once would lose it.
@@ -187,6 +195,8 @@ class Connection : public net::ListHook {
   [[nodiscard]] bool start_tls();
   [[nodiscard]] Step hear_announcement();
   [[nodiscard]] Step shake_hands();
+  [[nodiscard]] bool is_plain_http(const net::IoResult& handshake) const noexcept;
+  [[nodiscard]] Step explain_tls();
   void set_peer(net::Peer peer) noexcept;
   void set_port(std::uint16_t port) noexcept;
 
@@ -200,6 +210,7 @@ class Connection : public net::ListHook {
   [[nodiscard]] bool client_left() noexcept;
   [[nodiscard]] bool say_continue() noexcept;  // false: not all of it went out
   [[nodiscard]] bool client_left_its_answer() const noexcept;
+  void become_idle() noexcept;
   void begin_exchange();
   [[nodiscard]] Step end_exchange();
   void give_back_exchange();
@@ -237,14 +248,35 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step took_too_long();
   [[nodiscard]] Step broke_off(const char* why);
   void complain(const char* what);
-  void begin_upload();
   [[nodiscard]] Step relay();
-  [[nodiscard]] Step relay_request();
   [[nodiscard]] Step read_answer();
   [[nodiscard]] Step begin_answer();
   [[nodiscard]] Step pass_interim();
   [[nodiscard]] Step relay_answer();
   void release_upstream(bool reusable);
+
+  // connection_upload.cc
+  // What the server's side of a request has done so far. Any change of it means that the server's
+  // system has taken bytes, or that ours had room for more.
+  struct Taken {
+    std::uint64_t sent = 0;  // to our system's buffer
+    std::size_t unsent = 0;  // and still there: not acknowledged by the server's system
+
+    friend bool operator==(const Taken&, const Taken&) = default;
+  };
+  // What an upload waits for.
+  enum class Awaited : std::uint8_t { body, room, answer };
+  static constexpr int kLooksPerTimeout = 4;
+  void begin_upload();
+  [[nodiscard]] Step relay_request();
+  void watch_upload();
+  void await_body() noexcept;
+  void await_room() noexcept;
+  void await_answer() noexcept;
+  [[nodiscard]] Taken taken_by_server() const noexcept;
+  [[nodiscard]] Step upload_timed_out();
+  [[nodiscard]] Step body_is_late();
+  [[nodiscard]] Step look_what_is_taken();
 
   // connection_report.cc
   void report_head();
@@ -276,15 +308,17 @@ class Connection : public net::ListHook {
   net::Peer peer_;
   std::array<char, 46> peer_bytes_{};
   std::string_view peer_text_;
-  std::array<char, 5> port_bytes_{};  // where the client connected to
-  std::string_view port_text_;        // empty: a Unix socket
-  std::string tls_subject_;           // of the client's verified certificate; empty: none
+  std::array<char, 5> port_bytes_{};           // where the client connected to
+  std::string_view port_text_;                 // empty: a Unix socket
+  std::string tls_subject_;                    // of the client's verified certificate; empty: none
+  WallTime certificate_until_ = kWallTimeEnd;  // that certificate expires; without one, never
   net::Stream stream_;
   net::Timer timer_;    // of the phase
   net::Timer renewal_;  // of leases on requests in flight, where rules give some
   net::Timer total_;    // of a request, where its upstream limits it
   net::Task rest_;      // of the work, in the next turn
   Phase phase_;
+  MonoTime idle_since_;
   bool counted_ = false;  // among the connections of its address
   bool keep_alive_ = true;
   bool driving_ = false;  // calls from inside drive() have nothing to add
@@ -293,8 +327,12 @@ class Connection : public net::ListHook {
   BufferPool::Buffer buffer_;  // none while idle
   Window in_;
   std::unique_ptr<Exchange> exchange_;
-  std::uint64_t upload_seen_ = 0;  // bytes when the timer last looked
-  std::size_t unsent_seen_ = 0;    // the same of those that the client has to take
+  Awaited awaited_ = Awaited::body;
+  std::uint64_t body_seen_ = 0;  // bytes of the body at the beginning of the interval
+  MonoTime body_at_;             // the last of them came
+  Taken taken_;                  // when the timer last looked
+  MonoTime taken_at_;            // and when that last changed
+  std::size_t unsent_seen_ = 0;  // bytes that the client had to take when the timer last looked
   // What of the answer had moved when its timer was set.
   static constexpr std::uint64_t kNothingSeen = ~std::uint64_t{0};
   std::uint64_t answer_seen_ = kNothingSeen;

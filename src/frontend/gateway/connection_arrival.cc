@@ -69,11 +69,28 @@ Connection::Step Connection::hear_announcement() {
 Connection::Step Connection::shake_hands() {
   const net::IoResult result = stream_.establish();
   if (result.is_blocked()) return Step::wait;
-  if (!result.is_done()) return Step::gone;
-  if (stream_.tls() != nullptr) tls_subject_ = stream_.tls()->verified_subject();
+  if (!result.is_done()) return is_plain_http(result) ? explain_tls() : Step::gone;
+  if (stream_.tls() != nullptr) {
+    tls_subject_ = stream_.tls()->verified_subject();
+    if (!tls_subject_.empty()) certificate_until_ = stream_.tls()->peer_valid_until();
+  }
   phase_ = Phase::idle;
   arm(gateway_.is_draining() ? kFarewell : options().head_within);
   return Step::again;
+}
+
+bool Connection::is_plain_http(const net::IoResult& handshake) const noexcept {
+  return handshake.is_failed() && handshake.why.kind == net::IoFailure::Kind::tls &&
+         stream_.tls() != nullptr && stream_.tls()->began_as_http();
+}
+
+// To a client that speaks plain HTTP where TLS is expected. Nothing of its request is read.
+Connection::Step Connection::explain_tls() {
+  stream_.drop_tls();
+  ++gateway_.counts_.faults;
+  begin_exchange();
+  keep_alive_ = false;
+  return answer(400, "this port speaks TLS: use https");
 }
 
 }  // namespace sluice::gateway

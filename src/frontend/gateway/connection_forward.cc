@@ -105,7 +105,7 @@ bool Connection::write_request_head() {
     writer.header(frontend::kTraceParent, {exchange.trace.data(), exchange.trace.size()});
   }
   if (hops) writer.header(kMaxForwards, *hops - 1);
-  writer.header("via", via(passed));
+  if (options().adds_via) writer.header("via", via(passed));
   const Result<std::string_view> written = writer.finish();
   if (!written) return false;
   exchange.request_head = *written;

@@ -75,6 +75,11 @@ Connection::Step Connection::begin_request() {
     keep_alive_ = false;
     return answer(405, kNotPassedOn);
   }
+  // The handshake was in time, but the connection has outlived the certificate.
+  if (now().wall() >= certificate_until_) [[unlikely]] {
+    keep_alive_ = false;
+    return answer(403, "the client certificate has expired");
+  }
   const store::Completion completion = decide(view);
   exchange.decided = true;
 

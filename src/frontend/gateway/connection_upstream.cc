@@ -64,8 +64,12 @@ Connection::Step Connection::seek() {
 
 Connection::Step Connection::connect_to(UpstreamServer& server) {
   Exchange& exchange = *exchange_;
-  UpstreamServer::Taken taken =
-      server.take({.fresh = exchange.wants_fresh, .except = exchange.failed_at.get()}, now().mono);
+  const UpstreamServer::Wanted wanted{.fresh = exchange.wants_fresh,
+                                      .except = exchange.failed_at.get()};
+  UpstreamServer::Taken taken = server.take(wanted, now().mono);
+  if (taken.lack == OwnLack::descriptors && gateway_.evict_idle()) {
+    taken = server.take(wanted, now().mono);
+  }
   if (taken.connection == nullptr) {
     exchange.failure = taken.why;
     exchange.failed_at = std::move(taken.address);
@@ -199,31 +203,7 @@ void Connection::release_upstream(bool reusable) {
   }
 }
 
-// ---- the request ------------------------------------------------------------------------------
-
-void Connection::begin_upload() {
-  Exchange& exchange = *exchange_;
-  if (exchange.server_buffer == nullptr) exchange.server_buffer = gateway_.buffers_.take();
-  exchange.from_server = {.buffer = {exchange.server_buffer.get(), BufferPool::kBytes}};
-  exchange.response.expect_answer_to(head().method);
-  exchange.upload_failed = exchange.heard_server = false;
-  upload_seen_ = 0;
-  const std::size_t head_bytes = exchange.request_head.size();
-  exchange.upload.begin(
-      {.from = &stream_,
-       .to = &exchange.upstream->stream(),
-       .window = &in_,
-       .reader = net::BodyReader{head().body, exchange.request_trailers},
-       .chunked = head().body.kind == Kind::chunked,
-       .trailers = true,
-       .bytes_max = options().body_bytes_max,
-       .head = exchange.request_head,
-       .trailer_buffer =
-           std::span{exchange.request_buffer.get(), BufferPool::kBytes}.subspan(head_bytes)});
-  exchange.asked_at = now().mono;
-  phase_ = Phase::relaying;
-  arm(options().body_every);
-}
+// ---- both ways -------------------------------------------------------------------------------
 
 Connection::Step Connection::relay() {
   Exchange& exchange = *exchange_;
@@ -235,28 +215,6 @@ Connection::Step Connection::relay() {
   if (!exchange.head_received && exchange.upload.is_done() && client_left()) return client_gone();
   const Step answer = exchange.head_received ? relay_answer() : read_answer();
   return answer == Step::wait ? upload : answer;
-}
-
-// Waits also when it is done: the answer is next.
-Connection::Step Connection::relay_request() {
-  Exchange& exchange = *exchange_;
-  switch (exchange.upload.pump()) {
-    case BodyPump::Progress::waiting: break;
-    case BodyPump::Progress::paused: return Step::later;
-    case BodyPump::Progress::done:
-      if (!exchange.head_received) arm(exchange.group->options().answer_within);
-      break;
-    case BodyPump::Progress::source_ended: return client_gone();
-    case BodyPump::Progress::source_wrong: {
-      const net::HttpFault fault = exchange.upload.fault();
-      keep_alive_ = false;
-      release_upstream(false);
-      ++gateway_.counts_.faults;
-      return exchange.head_received ? cut() : answer(fault.status, fault.why);
-    }
-    case BodyPump::Progress::sink_failed: exchange.upload_failed = true; break;
-  }
-  return Step::wait;
 }
 
 // ---- the answer -------------------------------------------------------------------------------
@@ -358,7 +316,7 @@ Connection::Step Connection::begin_answer() {
                       {.persistence = net::persistence_for(keep_alive_, head().minor_version)});
   rates.write(writer, exchange.op, context, families);
   writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
-  writer.header("via", via(response));
+  if (options().adds_via) writer.header("via", via(response));
   if (!has_date) writer.header("date", gateway_.date());
   const Result<std::string_view> written = writer.finish();
   if (!written) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <malloc.h>
 #include <random>
 #include <string>
 #include <utility>
@@ -32,6 +33,7 @@ Gateway::Gateway(const Parts& parts, std::shared_ptr<const GatewayOptions> optio
       observer_(parts.observer),
       routing_(std::make_shared<Routing>(loop_, resolver_, std::move(options), nullptr)),
       lingering_(loop_),
+      trim_(net::Callback<>::to<&Gateway::trim>(*this)),
       name_(process_name()),
       via_1_0_(fmt::format("1.0 {}", name_)),
       via_1_1_(fmt::format("1.1 {}", name_)),
@@ -39,7 +41,8 @@ Gateway::Gateway(const Parts& parts, std::shared_ptr<const GatewayOptions> optio
       random_(random_seed()) {}
 
 Gateway::~Gateway() {
-  while (Connection* const connection = connections_.front()) destroy(*connection);
+  while (Connection* const connection = busy_.front()) destroy(*connection);
+  while (Connection* const connection = idle_.front()) destroy(*connection);
 }
 
 void Gateway::use(std::shared_ptr<const GatewayOptions> options) {
@@ -53,7 +56,8 @@ void Gateway::accept(net::Accepted accepted, const Entrance& entrance) {
   // Whoever may open a Unix socket is trusted with what it says.
   const bool is_stranger = entrance.proxy_protocol && !accepted.peer.is_local &&
                            !options.trusted_proxies.contains(accepted.peer.address);
-  if (connection_count_ >= options.connections_max || is_stranger || draining_) {
+  const bool has_room = connection_count_ < options.connections_max;
+  if (is_stranger || draining_ || (!has_room && !evict_idle())) {
     ++counts_.turned_away;
     return;
   }
@@ -61,7 +65,7 @@ void Gateway::accept(net::Accepted accepted, const Entrance& entrance) {
   ++connection_count_;
   auto connection = std::make_unique<Connection>(*this, accepted.peer, entrance);
   Connection& opened = *connection.release();
-  connections_.push_back(opened);
+  idle_.push_back(opened);
   if (!opened.open(std::move(accepted.descriptor))) destroy(opened);
 }
 
@@ -73,6 +77,30 @@ bool Gateway::count(const IpAddress& address) {
     return false;
   }
   ++of_address;
+  return true;
+}
+
+std::uint32_t Gateway::connections_of(const IpAddress& address) const noexcept {
+  const auto found = by_address_.find(network_of(address));
+  return found != by_address_.end() ? found->second : 0;
+}
+
+bool Gateway::evict_idle() {
+  const MonoTime idle_since = loop_.now().mono - kIdleBeforeEviction;
+  Connection* chosen = nullptr;
+  std::uint32_t most = 0;
+  int seen = 0;
+  for (Connection* one = idle_.front(); one != nullptr; one = idle_.behind(*one)) {
+    if (one->idle_since() > idle_since || ++seen > kEvictionCandidates) break;
+    const std::uint32_t connections = connections_of(one->peer().address);
+    if (!one->is_evictable() || (chosen != nullptr && connections <= most)) continue;
+    chosen = one;
+    most = connections;
+  }
+  if (chosen == nullptr) return false;
+  ++counts_.evicted;
+  chosen->say_farewell();
+  destroy(*chosen);
   return true;
 }
 
@@ -88,24 +116,15 @@ void Gateway::destroy(Connection& connection) noexcept {
 
 void Gateway::drain() {
   if (std::exchange(draining_, true)) return;
-  net::List<Connection> all;
-  all.take(connections_);
-  while (Connection* const connection = all.pop_front()) {
-    connections_.push_back(*connection);
-    connection->drain();
-  }
+  for (Connection* one = idle_.front(); one != nullptr; one = idle_.behind(*one)) one->drain();
 }
 
 std::unique_ptr<Exchange> Gateway::take_exchange() {
-  if (exchanges_.empty()) {
-    const net::HeadLimits& head = routing_->options->head;
-    auto made = std::make_unique<Exchange>(head, std::min(head.headers, net::kHeadersMax));
-    made->generation = generation_;
-    return made;
-  }
-  std::unique_ptr<Exchange> exchange = std::move(exchanges_.back());
-  exchanges_.pop_back();
-  return exchange;
+  if (std::unique_ptr<Exchange> spare = exchanges_.take()) return spare;
+  const net::HeadLimits& head = routing_->options->head;
+  auto made = std::make_unique<Exchange>(head, std::min(head.headers, net::kHeadersMax));
+  made->generation = generation_;
+  return made;
 }
 
 void Gateway::give_back(std::unique_ptr<Exchange> exchange) {
@@ -113,8 +132,18 @@ void Gateway::give_back(std::unique_ptr<Exchange> exchange) {
   buffers_.give_back(std::move(exchange->request_buffer));
   buffers_.give_back(std::move(exchange->answer_buffer));
   exchange->routing = nullptr;
-  const bool is_current = exchange->generation == generation_;
-  if (is_current && exchanges_.size() < kExchangesKept) exchanges_.push_back(std::move(exchange));
+  if (exchange->generation == generation_) exchanges_.give_back(std::move(exchange));
+  const bool has_surplus = exchanges_.has_surplus() || buffers_.has_surplus();
+  if (has_surplus && !trim_.is_set()) loop_.set(trim_, kTrimEvery);
+}
+
+// The allocator keeps what is freed below something that is still used; a flood leaves enough of it
+// to be worth some milliseconds.
+void Gateway::trim() {
+  constexpr std::size_t kWorthReturning = 64;
+  const std::size_t freed = exchanges_.trim() + buffers_.trim();
+  if (freed >= kWorthReturning) (void)::malloc_trim(0);
+  if (exchanges_.has_surplus() || buffers_.has_surplus()) loop_.set(trim_, kTrimEvery);
 }
 
 std::string_view Gateway::date() noexcept {

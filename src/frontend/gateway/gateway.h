@@ -21,6 +21,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,7 +29,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace sluice::gateway {
 
@@ -68,6 +68,7 @@ class Observer {
 struct GatewayCounts {
   std::uint64_t connections = 0;
   std::uint64_t turned_away = 0;  // too many at a time
+  std::uint64_t evicted = 0;      // idle, to make room for others
   std::uint64_t requests = 0;
   std::uint64_t faults = 0;    // that were no requests
   std::uint64_t timeouts = 0;  // clients that took too long
@@ -93,8 +94,16 @@ class Gateway {
   void use(std::shared_ptr<const GatewayOptions> options);
 
   void accept(net::Accepted accepted, const Entrance& entrance);
+  // Closes one idle connection, and so frees a descriptor. Of those that have been idle for longest
+  // it is one of the address with the most connections: an address with many of them makes room
+  // first. False: none has been idle for kIdleBeforeEviction.
+  bool evict_idle();
 
   static constexpr std::uint64_t kTimedOneIn = 64;
+  // A client between two requests is not idle; and closing a connection just as a request comes
+  // would lose it.
+  static constexpr Nanos kIdleBeforeEviction{std::chrono::seconds{1}};
+  static constexpr Nanos kTrimEvery{std::chrono::seconds{5}};
 
   // No more connections. Those that are open close with their next answer, or soon if none is due.
   void drain();
@@ -106,6 +115,8 @@ class Gateway {
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }  // requests
   [[nodiscard]] std::size_t held() const noexcept { return held_; }  // of those, in queues
   [[nodiscard]] const GatewayCounts& counts() const noexcept { return counts_; }
+  // Buffers and what else was freed by requests, kept for the next.
+  [[nodiscard]] std::size_t spares() const noexcept { return buffers_.size() + exchanges_.size(); }
   [[nodiscard]] const std::shared_ptr<Routing>& routing() const noexcept { return routing_; }
 
  private:
@@ -113,6 +124,11 @@ class Gateway {
   [[nodiscard]] std::unique_ptr<Exchange> take_exchange();
   void give_back(std::unique_ptr<Exchange> exchange);
   void destroy(Connection& connection) noexcept;
+  // Those that have no request in flight are in a list of their own, oldest first.
+  void is_idle(Connection& connection) noexcept { idle_.push_back(connection); }
+  void is_busy(Connection& connection) noexcept { busy_.push_back(connection); }
+  [[nodiscard]] std::uint32_t connections_of(const IpAddress& address) const noexcept;
+  void trim();
   // One connection more of this address, or of its network in IPv6; false if there are as many as
   // there may be.
   [[nodiscard]] bool count(const IpAddress& address);
@@ -125,7 +141,8 @@ class Gateway {
           {reinterpret_cast<const char*>(address.bytes.data()), address.bytes.size()});
     }
   };
-  static constexpr std::size_t kExchangesKept = 1024;
+  // Of those that have been idle for longest, so many are compared.
+  static constexpr int kEvictionCandidates = 64;
 
   net::EventLoop& loop_;
   net::Resolver& resolver_;
@@ -135,8 +152,10 @@ class Gateway {
   std::shared_ptr<const net::TlsServer> tls_;
   net::LingeringCloser lingering_;
   BufferPool buffers_;
-  std::vector<std::unique_ptr<Exchange>> exchanges_;
-  net::List<Connection> connections_;  // owned
+  SparePool<Exchange> exchanges_;
+  net::Timer trim_;
+  net::List<Connection> busy_;  // owned, as are
+  net::List<Connection> idle_;  // those without a request in flight: since the longest first
   std::size_t connection_count_ = 0;
   boost::unordered_flat_map<IpAddress, std::uint32_t, AddressHash> by_address_;
   bool draining_ = false;

@@ -39,6 +39,7 @@ struct UpstreamOptions {
   std::size_t keep_alive = 64;               // idle connections to each server, of each worker
   Nanos idle_for{std::chrono::seconds{50}};  // less than servers wait, as a rule 60 s
   Nanos connect_within{std::chrono::seconds{3}};
+  Nanos send_timeout{std::chrono::seconds{30}};   // between two bytes of the request being taken
   Nanos answer_within{std::chrono::seconds{30}};  // from the last byte of the request on
   Nanos silent_for{std::chrono::seconds{30}};     // between two bytes of the answer
   Nanos total{0};              // from passing a request on to the end of its answer; 0: any time
@@ -81,6 +82,7 @@ struct GatewayOptions {
   std::uint32_t connections_per_address = 0;         // of each worker; 0: any number
   std::shared_ptr<const frontend::Answers> answers;  // what is said to clients
   bool trusts_request_ids = false;                   // those of clients are passed on
+  bool adds_via = true;                              // to requests and responses
   ForwardedHeaders forwarded_headers = ForwardedHeaders::x_forwarded;
   bool starts_traces = false;  // for requests without a trace context, or with a malformed one
   bool samples_traces = true;  // those that are started

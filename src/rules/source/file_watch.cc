@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -140,16 +140,26 @@ bool FileWatch::wait_until(MonoTime until) const {
   std::array<pollfd, 2> waiting{
       pollfd{.fd = stop_.get(), .events = POLLIN, .revents = 0},
       pollfd{.fd = inotify_ ? inotify_->descriptor() : -1, .events = POLLIN, .revents = 0}};
-  const timespec time = for_poll(until - mono_now());
-  ::ppoll(waiting.data(), waiting.size(), &time, nullptr);
-  return (waiting[0].revents & POLLIN) != 0;
+  return wait_for(waiting, until - mono_now());
 }
 
 bool FileWatch::stops_within(Nanos time) const {
-  pollfd waiting{.fd = stop_.get(), .events = POLLIN, .revents = 0};
+  std::array<pollfd, 1> waiting{pollfd{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
+  return wait_for(waiting, time);
+}
+
+// Poll refuses more descriptors than the process may open, however many it has: where that is so,
+// and not even one may be, it would return at once, again and again.
+bool FileWatch::wait_for(std::span<pollfd> waiting, Nanos time) const {
+  constexpr Nanos kNap = 100ms;
   const timespec limit = for_poll(time);
-  ::ppoll(&waiting, 1, &limit, nullptr);
-  return (waiting.revents & POLLIN) != 0;
+  if (::ppoll(waiting.data(), waiting.size(), &limit, nullptr) >= 0 || errno == EINTR) {
+    return (waiting.front().revents & POLLIN) != 0;
+  }
+  const timespec nap = for_poll(std::min(time, kNap));
+  (void)::nanosleep(&nap, nullptr);
+  eventfd_t stopped = 0;
+  return ::eventfd_read(stop_.get(), &stopped) == 0;
 }
 
 }  // namespace sluice::rules

@@ -23,6 +23,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <poll.h>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -61,6 +63,7 @@ class FileWatch {
   // Whether to stop, after an event or when the time has come.
   [[nodiscard]] bool wait_until(MonoTime until) const;
   [[nodiscard]] bool stops_within(Nanos time) const;
+  [[nodiscard]] bool wait_for(std::span<pollfd> waiting, Nanos time) const;
 
   const WatchedPaths paths_;
   const FileWatchTimes times_;

@@ -9,10 +9,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <thread>
 #include <vector>
 
 namespace sluice::rules {
@@ -251,6 +254,22 @@ TEST(FileWatch, NothingIsWrongWhereEverythingCanBeWatched) {
   write(folder.file("rules"), "one");
   const Reader reader{folder.file("rules"), kEventsOnly};
   EXPECT_EQ(reader.problem(), "");
+}
+
+// Poll refuses to wait for more descriptors than may be open; then the thread must not spin.
+TEST(FileWatch, WaitsAlsoWhereNoDescriptorsAreAllowed) {
+  const testing::TempFolder folder;
+  write(folder.file("rules"), "one");
+  const Reader reader{folder.file("rules"), kEventsOnly};
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::clock_t began = std::clock();
+  std::this_thread::sleep_for(300ms);
+  const double used = static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_LT(used, 0.1) << "seconds of processor time, of 0.3 s";
 }
 
 }  // namespace
