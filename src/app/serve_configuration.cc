@@ -261,7 +261,9 @@ class ServeReader {
     options.balance = balance == "hash"                ? gateway::Balance::hash
                       : balance == "least_connections" ? gateway::Balance::least_connections
                                                        : gateway::Balance::round_robin;
-    take(reader, "keep_alive", options.keep_alive);
+    if (const auto most = reader.number("keep_alive")) {
+      options.keep_alive = static_cast<std::size_t>(*most);
+    }
     take(reader, "connect", options.connect_within);
     take(reader, "answer", options.answer_within);
     take(reader, "silent", options.silent_for);

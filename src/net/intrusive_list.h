@@ -57,6 +57,8 @@ class List {
   // Null when there is none.
   [[nodiscard]] T* front() noexcept { return empty() ? nullptr : static_cast<T*>(ends_.next_); }
 
+  [[nodiscard]] T* back() noexcept { return empty() ? nullptr : static_cast<T*>(ends_.previous_); }
+
   [[nodiscard]] T* pop_front() noexcept {
     T* const first = front();
     if (first != nullptr) static_cast<ListHook*>(first)->unlink();

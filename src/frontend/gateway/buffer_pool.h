@@ -27,7 +27,8 @@ class BufferPool {
   }
 
  private:
-  static constexpr std::size_t kKept = 1024;  // of a flood that is over
+  // Of a flood that is over. A request in flight has two: enough for two thousand of them.
+  static constexpr std::size_t kKept = 4096;
 
   std::vector<Buffer> free_;
 };

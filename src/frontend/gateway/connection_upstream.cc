@@ -64,8 +64,13 @@ Connection::Step Connection::seek() {
 
 Connection::Step Connection::connect_to(UpstreamServer& server) {
   Exchange& exchange = *exchange_;
-  UpstreamServer::Taken taken =
-      server.take({.fresh = exchange.wants_fresh, .except = exchange.failed_at.get()}, now().mono);
+  const UpstreamServer::Wanted wanted{.fresh = exchange.wants_fresh,
+                                      .except = exchange.failed_at.get()};
+  UpstreamServer::Taken taken = server.take(wanted, now().mono);
+  // Idle connections, to whichever server, never cost a request the descriptor that it needs.
+  if (taken.lack == OwnLack::descriptors && exchange.routing->close_an_idle_connection()) {
+    taken = server.take(wanted, now().mono);
+  }
   if (taken.connection == nullptr) {
     exchange.failure = taken.why;
     exchange.failed_at = std::move(taken.address);
@@ -203,8 +208,7 @@ void Connection::release_upstream(bool reusable) {
 
 void Connection::begin_upload() {
   Exchange& exchange = *exchange_;
-  if (exchange.server_buffer == nullptr) exchange.server_buffer = gateway_.buffers_.take();
-  exchange.from_server = {.buffer = {exchange.server_buffer.get(), BufferPool::kBytes}};
+  exchange.from_server = {};
   exchange.response.expect_answer_to(head().method);
   exchange.upload_failed = exchange.heard_server = false;
   upload_seen_ = 0;
@@ -265,6 +269,13 @@ Connection::Step Connection::read_answer() {
   Exchange& exchange = *exchange_;
   Window& window = exchange.from_server;
   net::Stream& server = exchange.upstream->stream();
+  // Not before there is something to read: so requests that wait for their servers hold one buffer
+  // less, and the one that is taken was used just now and is still in the cache.
+  if (window.buffer.empty()) {
+    if (!server.can_read()) return Step::wait;
+    if (exchange.server_buffer == nullptr) exchange.server_buffer = gateway_.buffers_.take();
+    window.buffer = {exchange.server_buffer.get(), BufferPool::kBytes};
+  }
   while (true) {
     if (window.begin < window.end) {
       const net::HeadParse parsed = exchange.response.parse(window.bytes());

@@ -125,7 +125,7 @@ class Gateway {
           {reinterpret_cast<const char*>(address.bytes.data()), address.bytes.size()});
     }
   };
-  static constexpr std::size_t kExchangesKept = 1024;
+  static constexpr std::size_t kExchangesKept = 2048;
 
   net::EventLoop& loop_;
   net::Resolver& resolver_;
