@@ -465,6 +465,12 @@ class Choice(GatewayTest):
         self.assertLess(len(a.requests), 8)
         failing.clear()
         wait_until(lambda: self.names(front, 10) == {"a": 5, "b": 5}, "both are asked again")
+        time_and_level = r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z %s app at "
+        front.says(f"app at {a.address}: recovered")
+        self.assertRegex(front.said, time_and_level % "info" + f"{a.address}: recovered$")
+        ejected = f"{a.address}: ejected for 300ms after 2 consecutive failures$"
+        self.assertRegex(front.said, time_and_level % "warning" + ejected)
+        self.assertEqual(front.said.count("ejected"), 1)
 
     def test_the_most_specific_route_wins(self):
         names = {

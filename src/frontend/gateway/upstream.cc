@@ -39,8 +39,6 @@ void UpstreamConnection::on_stream() {
 
 void UpstreamConnection::on_idle_too_long() { server_.forget(*this); }
 
-void UpstreamConnection::failed(MonoTime now) noexcept { server_.failed(*address_, now); }
-
 // ---- servers ----------------------------------------------------------------------------------
 
 UpstreamServer::UpstreamServer(net::EventLoop& loop, net::Resolver& resolver,
@@ -170,9 +168,9 @@ std::optional<IpAddress> UpstreamServer::address_told(
   return address.where()->ip();
 }
 
-void UpstreamServer::failed(UpstreamAddress& address, MonoTime now) noexcept {
+bool UpstreamServer::failed(UpstreamAddress& address, MonoTime now) noexcept {
   ++failures_;
-  address.failed(options_, now);
+  return address.failed(options_, now);
 }
 
 // ---- groups -----------------------------------------------------------------------------------

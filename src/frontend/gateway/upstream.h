@@ -42,9 +42,6 @@ class UpstreamConnection : public net::ListHook {
   [[nodiscard]] net::Stream& stream() noexcept { return stream_; }
   [[nodiscard]] UpstreamServer& server() noexcept { return server_; }
   [[nodiscard]] const UpstreamAddresses::Shared& address() const noexcept { return address_; }
-  // What became of a request on it.
-  void failed(MonoTime now) noexcept;
-  void succeeded() noexcept { address_->succeeded(); }
   [[nodiscard]] bool is_reused() const noexcept { return used_before_; }
   void set_user(net::Callback<> on_ready) noexcept { on_ready_ = on_ready; }
 
@@ -90,7 +87,9 @@ class UpstreamServer {
   // Closes some of the idle connections, those that were idle longest first; so many are closed.
   std::size_t close_idle(std::size_t most) noexcept;
 
-  void failed(UpstreamAddress& address, MonoTime now) noexcept;
+  // What became of a request at one of its addresses. True: the address is ejected now, and was not
+  // before.
+  bool failed(UpstreamAddress& address, MonoTime now) noexcept;
   [[nodiscard]] bool is_left_alone(MonoTime now) const noexcept {
     return addresses_.are_left_alone(now);
   }
