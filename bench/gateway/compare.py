@@ -166,16 +166,21 @@ def page(arguments, found: dict) -> tuple:
         "One worker each, clients that keep their connections (wrk), an upstream that answers with",
         "1,000 bytes (nginx), limits by address. Our gateway has its default configuration; the",
         "others have a pool of as many connections to the upstream as there are clients.",
-        "Processor time of the proxy in microseconds per request, user time in brackets: medians of",
-        f"{arguments.rounds} rounds, in which each is measured for {arguments.seconds:.0f} s "
+        "Processor time of the proxy in microseconds per request, user time in brackets: medians",
+        f"of {arguments.rounds} rounds, in which each is measured for {arguments.seconds:.0f} s",
         "(HAProxy in every third).",
         "",
         "| what | " + " | ".join(SUBJECTS.values()) + " | times nginx's, half of the rounds |",
         "|---" + "|---:" * (len(SUBJECTS) + 1) + "|",
     ]
     for name, measured in tasks.items():
-        lines.append(f"| {name} | " + " | ".join(cells(measured) + [spread(measured, total)]) + " |")
-    busy = min(median_of(one, s, lambda cost: cost.busy) for one in tasks.values() for s in SUBJECTS)
+        row = [name, *cells(measured), spread(measured, total)]
+        lines.append("| " + " | ".join(row) + " |")
+    busy = min(
+        median_of(measured, subject, lambda cost: cost.busy)
+        for measured in tasks.values()
+        for subject in SUBJECTS
+    )
     table, met = budget_table(budgets(arguments, found))
     lines += ["", *table, ""]
     lines += [
