@@ -81,7 +81,8 @@ def cost_of(proxy: peers.Peer, seconds: float, connections: int, refusing: bool)
     began, before = time.monotonic(), proxy.cpu()
     requests, other = drive(proxy.port, seconds, connections)
     after, took = proxy.cpu(), time.monotonic() - began
-    if other != (requests if refusing else 0):
+    # The strictest limit of nginx still admits one request a minute.
+    if not (requests - 2 <= other if refusing else other == 0):
         raise SystemExit(f"{proxy.name}: {other} of {requests} were rejected")
     spent_user, spent_system = after.user - before.user, after.system - before.system
     scale = 1e6 / requests
