@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -28,10 +29,18 @@ def program(name: str) -> str:
     return found
 
 
-def spent(pid: int) -> float:
-    """Processor time of a process, in seconds."""
+@dataclass(frozen=True)
+class Spent:
+    """Processor time in seconds."""
+
+    user: float
+    system: float
+
+
+def spent(pid: int) -> Spent:
+    """By all threads of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return Spent(int(fields[11]) / TICKS, int(fields[12]) / TICKS)
 
 
 def children(pid: int) -> list:
@@ -62,10 +71,11 @@ class Peer:
         said = self.said.read().decode(errors="replace")
         raise SystemExit(f"{self.name} does not listen on port {self.port}:\n{said}")
 
-    def cpu(self) -> float:
+    def cpu(self) -> Spent:
         """Of the process and those that it started."""
         pid = self.process.pid
-        return sum(spent(one) for one in [pid, *children(pid)])
+        all_of_it = [spent(one) for one in [pid, *children(pid)]]
+        return Spent(sum(one.user for one in all_of_it), sum(one.system for one in all_of_it))
 
     def memory(self) -> int:
         """Bytes that are resident and its own."""
@@ -133,13 +143,14 @@ def upstream(folder: Path, core: int | None = None) -> Peer:
     return nginx(folder, "upstream", port, http, core)
 
 
-def nginx_proxy(folder: Path, app: Peer, refusing: bool, core: int | None) -> Peer:
+def nginx_proxy(folder: Path, app: Peer, refusing: bool, core: int | None, pool: int = 64) -> Peer:
+    """`pool`: idle connections to the upstream."""
     port = free_port()
     rate = "1r/m" if refusing else "1000000r/s"
     burst = "" if refusing else "burst=1000000 nodelay"
     http = f"""  limit_req_zone $binary_remote_addr zone=limit:10m rate={rate};
   limit_req_status 429;
-  upstream app {{ server 127.0.0.1:{app.port}; keepalive 64; keepalive_requests 100000000; }}
+  upstream app {{ server 127.0.0.1:{app.port}; keepalive {pool}; keepalive_requests 100000000; }}
   server {{
     listen 127.0.0.1:{port} backlog=4096;
     location / {{
@@ -159,7 +170,7 @@ def nginx_proxy(folder: Path, app: Peer, refusing: bool, core: int | None) -> Pe
 # ---- HAProxy -----------------------------------------------------------------------------------
 
 
-def haproxy(folder: Path, app: Peer, refusing: bool, core: int | None) -> Peer:
+def haproxy(folder: Path, app: Peer, refusing: bool, core: int | None, pool: int = 64) -> Peer:
     port = free_port()
     most = 0 if refusing else 1_000_000_000
     config = write(
@@ -185,7 +196,7 @@ frontend front
   unique-id-header X-Request-Id
   default_backend app
 backend app
-  server app 127.0.0.1:{app.port} pool-max-conn 64
+  server app 127.0.0.1:{app.port} pool-max-conn {pool}
 """,
     )
     return Peer("haproxy", [program("haproxy"), "-db", "-f", config], port, core)

@@ -4,6 +4,7 @@
 // to another one, which says them.
 #pragma once
 
+#include "app/log_line.h"
 #include "frontend/gateway/gateway.h"
 #include <sluice/time.h>
 
@@ -11,35 +12,39 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 
 namespace sluice::app {
 
+// Which server of which upstream, and at which of its addresses where it has several.
+[[nodiscard]] inline std::string text_of(const gateway::ServerPlace& place) {
+  std::string text = fmt::format("{} at {}", place.upstream, place.server);
+  if (place.address) text += fmt::format(" ({})", place.address->text());
+  return text;
+}
+
 class Complaints {
  public:
-  explicit Complaints(std::function<void(std::string)> say) : say_(std::move(say)) {}
+  explicit Complaints(Say say) : say_(std::move(say)) {}
 
   void add(const gateway::ServerFailure& failure, MonoTime now) {
     if (now < next_) {
       ++left_out_;
       return;
     }
-    std::string line = fmt::format("{} at {}", failure.upstream, failure.server);
-    if (failure.address) line += fmt::format(" ({})", failure.address->text());
-    line += fmt::format(": {}", failure.what);
+    std::string line = fmt::format("{}: {}", text_of(failure.place), failure.what);
     if (!failure.reason.empty()) line += fmt::format(": {}", failure.reason);
     if (left_out_ > 0) line += fmt::format(" (and {} failures before)", left_out_);
     left_out_ = 0;
     next_ = now + kEvery;
-    say_(std::move(line));
+    say_(LogLevel::warning, std::move(line));
   }
 
  private:
   static constexpr Nanos kEvery{std::chrono::seconds{1}};
 
-  std::function<void(std::string)> say_;
+  Say say_;
   MonoTime next_;
   std::uint64_t left_out_ = 0;
 };

@@ -11,19 +11,16 @@ using namespace std::chrono_literals;
 
 TEST(Complaints, SayTheFirstAtOnceAndThenOneASecond) {
   std::vector<std::string> said;
-  Complaints complaints{[&](std::string line) { said.push_back(std::move(line)); }};
-  const gateway::ServerFailure expired{.upstream = "app",
-                                       .server = "127.0.0.1:443",
-                                       .address = {},
+  Complaints complaints{[&](LogLevel, std::string line) { said.push_back(std::move(line)); }};
+  const gateway::ServerFailure expired{.place = {.upstream = "app", .server = "127.0.0.1:443"},
                                        .what = "the server cannot be trusted",
                                        .reason = "certificate has expired"};
   const MonoTime begin{1h};
   complaints.add(expired, begin);
   complaints.add(expired, begin + 1ms);
   complaints.add(expired, begin + 999ms);
-  complaints.add(
-      {.upstream = "app", .server = "b:1", .address = {}, .what = "no answer", .reason = ""},
-      begin + 1s);
+  complaints.add({.place = {.upstream = "app", .server = "b:1"}, .what = "no answer", .reason = ""},
+                 begin + 1s);
   EXPECT_EQ(said, (std::vector<std::string>{
                       "app at 127.0.0.1:443: the server cannot be trusted: certificate has expired",
                       "app at b:1: no answer (and 2 failures before)"}));
@@ -32,10 +29,10 @@ TEST(Complaints, SayTheFirstAtOnceAndThenOneASecond) {
 // A name alone does not tell which of its addresses is down.
 TEST(Complaints, TellTheAddressWhereANameHasSeveral) {
   std::vector<std::string> said;
-  Complaints complaints{[&](std::string line) { said.push_back(std::move(line)); }};
-  complaints.add({.upstream = "app",
-                  .server = "app.internal:80",
-                  .address = IpAddress::parse("10.0.0.7"),
+  Complaints complaints{[&](LogLevel, std::string line) { said.push_back(std::move(line)); }};
+  complaints.add({.place = {.upstream = "app",
+                            .server = "app.internal:80",
+                            .address = IpAddress::parse("10.0.0.7")},
                   .what = "no answer",
                   .reason = ""},
                  MonoTime{1h});

@@ -252,6 +252,17 @@ TEST(Configuration, SaysHowRequestsAreSentToServers) {
       HasSubstr("0s leaves no time at all"));
 }
 
+TEST(Configuration, LeavesThePoolToDemandUnlessItHasAMaximum) {
+  const auto kept = [](const std::string& options) {
+    return read(std::string{kRules} + "upstreams: {app: {servers: [':1']" + options + "}}\n")
+        .serve.gateway.upstreams.at(0)
+        .keep_alive;
+  };
+  EXPECT_EQ(kept(""), std::nullopt);
+  EXPECT_EQ(kept(", keep_alive: 0"), 0U);
+  EXPECT_EQ(kept(", keep_alive: 64"), 64U);
+}
+
 TEST(Configuration, WantsOneHostForAnUpstream) {
   EXPECT_THAT(mistakes(std::string{kRules} +
                        "upstreams: {app: {servers: [':1'], host: '*.example.com'}}\n"),

@@ -21,7 +21,7 @@ constexpr int kHow = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 constexpr std::size_t kRestBytes = 32U << 10U;
 
 // As many lines as a pipe takes in one piece or not at all; a longer one alone.
-std::size_t piece_of(std::string_view lines) noexcept {
+std::size_t pipe_piece_of(std::string_view lines) noexcept {
   if (lines.size() <= PIPE_BUF) return lines.size();
   const std::size_t last = lines.rfind('\n', PIPE_BUF - 1);
   if (last != std::string_view::npos) return last + 1;
@@ -53,7 +53,21 @@ std::unique_ptr<LogFile> LogFile::open(const std::string& file) {
   struct stat about{};
   if (!opened || ::fstat(opened.get(), &about) != 0) return nullptr;
   const Kind kind = S_ISREG(about.st_mode) ? Kind::file : Kind::ours;
-  return std::unique_ptr<LogFile>{new LogFile{std::move(opened), kind}};
+  std::unique_ptr<LogFile> log{new LogFile{std::move(opened), kind}};
+  if (kind == Kind::file && about.st_size > 0) log->end_last_line(file);
+  return log;
+}
+
+// Where the file may not be read, that is left to whoever reads the log.
+void LogFile::end_last_line(const std::string& file) {
+  const FileDescriptor reading{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat about{};
+  char last = '\n';
+  if (!reading || ::fstat(reading.get(), &about) != 0 ||
+      ::pread(reading.get(), &last, 1, about.st_size - 1) != 1) {
+    return;
+  }
+  if (last != '\n') rest_ = "\n";
 }
 
 std::unique_ptr<LogFile> LogFile::of(int descriptor) {
@@ -73,7 +87,6 @@ std::unique_ptr<LogFile> LogFile::of(int descriptor) {
 }
 
 LogFile::Written LogFile::write(std::string_view lines) noexcept {
-  if (kind_ == Kind::file) return write_file(lines);
   const std::lock_guard guard{mutex_};
   std::size_t taken = 0;
   while (true) {
@@ -81,7 +94,7 @@ LogFile::Written LogFile::write(std::string_view lines) noexcept {
     if (!finished) return {.bytes = taken, .failed = true};
     if (!*finished || taken == lines.size()) return {.bytes = taken};
     const std::string_view left = lines.substr(taken);
-    const std::string_view piece = left.substr(0, piece_of(left));
+    const std::string_view piece = kind_ == Kind::file ? left : left.substr(0, pipe_piece_of(left));
     const std::optional<std::size_t> written = write_some(piece);
     if (!written) return {.bytes = taken, .failed = true};
     if (*written == 0) return {.bytes = taken};
@@ -105,19 +118,6 @@ LogFile::Written LogFile::write_within(std::string_view lines, Nanos patience) n
   }
 }
 
-// In one piece, so that lines of several workers do not mix.
-LogFile::Written LogFile::write_file(std::string_view lines) const noexcept {
-  std::size_t written = 0;
-  while (written < lines.size()) {
-    const std::string_view left = lines.substr(written);
-    const ssize_t now = ::write(descriptor_.get(), left.data(), left.size());
-    if (now < 0 && errno == EINTR) continue;
-    if (now <= 0) return {.bytes = lines.substr(0, written).rfind('\n') + 1, .failed = true};
-    written += static_cast<std::size_t>(now);
-  }
-  return {.bytes = written};
-}
-
 // What goes through at once, perhaps nothing. No answer: nothing ever will.
 std::optional<std::size_t> LogFile::write_some(std::string_view text) const noexcept {
   const int descriptor = descriptor_.get();
@@ -125,7 +125,7 @@ std::optional<std::size_t> LogFile::write_some(std::string_view text) const noex
   do {
     if (kind_ == Kind::socket) {
       written = ::send(descriptor, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    } else if (kind_ == Kind::ours) {
+    } else if (kind_ == Kind::ours || kind_ == Kind::file) {
       written = ::write(descriptor, text.data(), text.size());
     } else if (is_ready_within(Nanos{0})) {
       // A pipe that is ready takes so much without blocking.
@@ -139,12 +139,12 @@ std::optional<std::size_t> LogFile::write_some(std::string_view text) const noex
   return std::nullopt;
 }
 
-// Whether nothing is left of it.
+// Whether nothing is left of it. A disk may have room again; a reader that is gone stays away.
 std::optional<bool> LogFile::finish_line() noexcept {
   while (!rest_.empty()) {
     const std::optional<std::size_t> written = write_some(rest_);
     if (!written) {
-      rest_.clear();
+      if (kind_ != Kind::file) rest_.clear();
       return std::nullopt;
     }
     if (*written == 0) return false;

@@ -6,7 +6,8 @@
 // ourselves, or, where that is not allowed, asked each time.
 //
 // Lines of several threads never mix, and what was begun is finished before anything else is
-// written. Thread-safe.
+// written: also on a disk that was full meanwhile. A line that an earlier process could not finish
+// is ended, so that the next one begins at its own beginning. Thread-safe.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -30,7 +31,7 @@ class LogFile {
   [[nodiscard]] static std::unique_ptr<LogFile> of(int descriptor);
 
   struct Written {
-    std::size_t bytes = 0;  // that were taken, up to the end of a line
+    std::size_t bytes = 0;  // that were taken, up to the end of a line, the rest of which may wait
     bool failed = false;    // the others cannot be written; else, the reader is behind
   };
   [[nodiscard]] Written write(std::string_view lines) noexcept;
@@ -48,7 +49,7 @@ class LogFile {
   };
 
   LogFile(FileDescriptor descriptor, Kind kind);
-  [[nodiscard]] Written write_file(std::string_view lines) const noexcept;
+  void end_last_line(const std::string& file);
   [[nodiscard]] std::optional<std::size_t> write_some(std::string_view text) const noexcept;
   [[nodiscard]] std::optional<bool> finish_line() noexcept;
   [[nodiscard]] bool is_ready_within(Nanos time) const noexcept;

@@ -17,6 +17,7 @@
 #include <sstream>
 #include <string>
 #include <sys/fsuid.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <thread>
@@ -182,6 +183,54 @@ TEST(LogFile, AFileTakesEverything) {
 TEST(LogFile, AFullDiskIsAFailure) {
   const auto full = LogFile::open("/dev/full");
   EXPECT_TRUE(full->write("a line\n").failed);
+}
+
+// Stands for a disk: no file grows beyond so many bytes for as long as it lives.
+class DiskOf {
+ public:
+  explicit DiskOf(rlim_t bytes) {
+    (void)std::signal(SIGXFSZ, SIG_IGN);
+    if (::getrlimit(RLIMIT_FSIZE, &before_) != 0) std::abort();
+    const rlimit most{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    if (::setrlimit(RLIMIT_FSIZE, &most) != 0) std::abort();
+  }
+  DiskOf(const DiskOf&) = delete;
+  DiskOf& operator=(const DiskOf&) = delete;
+  ~DiskOf() { (void)::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+std::string content_of(const std::string& path) {
+  std::ifstream stream{path};
+  return std::string(std::istreambuf_iterator<char>{stream}, {});
+}
+
+TEST(LogFile, ALineThatAFullDiskHasTornIsFinishedBeforeTheNext) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("log");
+  const auto file = LogFile::open(path);
+  {
+    const DiskOf disk{15};
+    const LogFile::Written torn = file->write("first line\nsecond\nthird\n");
+    EXPECT_TRUE(torn.failed);
+    EXPECT_EQ(torn.bytes, 18U) << "the second is finished later, the third is lost";
+    const LogFile::Written still = file->write("fourth\n");
+    EXPECT_TRUE(still.failed);
+    EXPECT_EQ(still.bytes, 0U);
+  }
+  EXPECT_EQ(file->write("fifth\n").bytes, 6U);
+  EXPECT_EQ(content_of(path), "first line\nsecond\nfifth\n");
+}
+
+TEST(LogFile, ALineThatAnEarlierProcessHasTornIsEnded) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("log");
+  std::ofstream{path} << "whole\nhalf of a li";
+  EXPECT_EQ(LogFile::open(path)->write("next\n").bytes, 5U);
+  EXPECT_EQ(LogFile::open(path)->write("another\n").bytes, 8U);
+  EXPECT_EQ(content_of(path), "whole\nhalf of a li\nnext\nanother\n");
 }
 
 TEST(LogFile, ANamedPipeThatNobodyReadsDoesNotBlockTheStart) {

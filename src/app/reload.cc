@@ -63,7 +63,8 @@ void Reload::watch(rules::WatchedPaths paths) {
   auto started =
       rules::FileWatch::start(paths, {}, [this] { parts_.loop.post([this] { run(); }); });
   if (!started) {
-    return parts_.say("changes of files are not noticed: " + started.error().text());
+    return parts_.say(LogLevel::warning,
+                      "changes of files are not noticed: " + started.error().text());
   }
   watch_ = *std::move(started);
   watched_ = std::move(paths);
@@ -83,7 +84,7 @@ void Reload::run() {
   config::Diagnostics diagnostics;
   if (take_over(diagnostics)) return parts_.manager.ready("serving");
   running_.facts->kept_the_old(parts_.clock.now().wall());
-  parts_.say("kept the old configuration:\n" + all_of(diagnostics).message);
+  parts_.say(LogLevel::error, "kept the old configuration:\n" + all_of(diagnostics).message);
   parts_.manager.ready("serving; the new file is wrong");
 }
 
@@ -114,12 +115,12 @@ bool Reload::take_over(config::Diagnostics& diagnostics) {
   put_in_force(configuration.serve, files);
   const std::size_t rules = configuration.rules.rules.size();
   running_.facts->took_over(rules, parts_.clock.now().wall());
-  parts_.say("took over the new configuration: " + counted(rules, "rule"));
-  if (diagnostics.warnings() > 0) parts_.say(all_of(diagnostics).message);
+  parts_.say(LogLevel::info, "took over the new configuration: " + counted(rules, "rule"));
+  if (diagnostics.warnings() > 0) parts_.say(LogLevel::warning, all_of(diagnostics).message);
   const std::vector<std::string_view> later = need_restart(configuration);
   if (!later.empty()) {
-    parts_.say(
-        fmt::format("needs a restart, and is as before until then: {}", fmt::join(later, ", ")));
+    parts_.say(LogLevel::warning, fmt::format("needs a restart, and is as before until then: {}",
+                                              fmt::join(later, ", ")));
   }
   return true;
 }
@@ -169,8 +170,8 @@ std::vector<std::string_view> Reload::need_restart(const Configuration& configur
 }
 
 // From the thread of the feed to ours.
-void Reload::say_later(std::string line) {
-  parts_.loop.post([this, line = std::move(line)] { parts_.say(line); });
+void Reload::say_later(LogLevel level, std::string line) {
+  parts_.loop.post([this, level, line = std::move(line)] { parts_.say(level, line); });
 }
 
 Parsed<void> Reload::take_rules(const rules::Fetched& fetched) {
@@ -198,8 +199,9 @@ Parsed<void> Reload::take_rules(const rules::Fetched& fetched) {
   rules_ = std::move(rules);
   running_.facts->took_rules(count);
   if (running_.workers.empty()) return {};  // the first ones go without saying
-  say_later(fmt::format("took over the rules in {}: {}", rules_.file, counted(count, "rule")));
-  if (diagnostics.warnings() > 0) say_later(all_of(diagnostics).message);
+  say_later(LogLevel::info,
+            fmt::format("took over the rules in {}: {}", rules_.file, counted(count, "rule")));
+  if (diagnostics.warnings() > 0) say_later(LogLevel::warning, all_of(diagnostics).message);
   return {};
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "app/configuration.h"
+#include "app/log_line.h"
 #include "app/request_observer.h"
 #include "app/running.h"
 #include "app/serve_configuration.h"
@@ -23,7 +24,6 @@
 #include <sluice/clock.h>
 #include <sluice/diagnostic.h>
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,9 +37,9 @@ class Reload {
  public:
   // All but the texts outlive it.
   struct Parts {
-    std::string file;                           // the configuration
-    std::string text;                           // of it, as the server was opened with
-    std::function<void(std::string_view)> say;  // one line for the operator
+    std::string file;  // the configuration
+    std::string text;  // of it, as the server was opened with
+    Say say;
     const Clock& clock;
     net::EventLoop& loop;
     net::ServiceManager& manager;
@@ -89,7 +89,7 @@ class Reload {
   };
 
   void watch(rules::WatchedPaths paths);
-  void say_later(std::string line);
+  void say_later(LogLevel level, std::string line);
   [[nodiscard]] bool take_over(config::Diagnostics& diagnostics);
   [[nodiscard]] Named load(const ServeConfig& serve, config::Diagnostics& diagnostics);
   void put_in_force(const ServeConfig& serve, const Named& files);

@@ -1,5 +1,8 @@
 #include "app/request_observer.h"
 
+#include "base/duration.h"
+#include "base/text.h"
+
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -28,7 +31,7 @@ Parsed<AccessLogSink> open_access_log(const AccessLogConfig& config) {
 
 RequestObserver::RequestObserver(AccessLogSink log, const frontend::RequestMeters& meters,
                                  metrics::Shard shard, Operator who)
-    : meters_(meters), shard_(shard), complaints_(std::move(who.say)), warn_(std::move(who.warn)) {
+    : meters_(meters), shard_(shard), who_(std::move(who)), complaints_(who_.say) {
   log_to(std::move(log));
 }
 
@@ -66,11 +69,17 @@ void RequestObserver::ended(const frontend::AccessRecord& record, Now now) noexc
 }
 
 void RequestObserver::ignored_forwarding() noexcept {
-  const auto warn = std::exchange(warn_, nullptr);
-  if (warn == nullptr) return;
-  warn(
+  if (std::exchange(has_warned_, true)) return;
+  who_.warn(
       "requests say for whom they were forwarded, but come from no trusted proxy, so all of them "
       "count as the proxy's own; if it is yours, name it in clients.trusted_proxies");
+}
+
+void RequestObserver::server_ejected(const gateway::ServerPlace& place,
+                                     const gateway::UpstreamOptions& of) noexcept {
+  who_.ejected(text_of(place),
+               fmt::format("ejected for {} after {}", format_duration(of.left_alone_for),
+                           counted(of.failures, "consecutive failure")));
 }
 
 void RequestObserver::log_to(AccessLogSink log) {

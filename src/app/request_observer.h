@@ -6,6 +6,7 @@
 #include "app/complaints.h"
 #include "app/engine_room.h"
 #include "app/log_file.h"
+#include "app/log_line.h"
 #include "app/serve_configuration.h"
 #include "frontend/access_log.h"
 #include "frontend/decision_counters.h"
@@ -32,8 +33,11 @@ class RequestObserver final : public gateway::Observer {
  public:
   // What the operator hears of, from any thread.
   struct Operator {
-    std::function<void(std::string)> say;
+    Say say;
     std::function<void(std::string)> warn;  // the same line once only
+    // A server, as complaints name it, and what became of it.
+    std::function<void(std::string server, std::string text)> ejected;
+    std::function<void(std::string server)> recovered;
   };
   // The meters outlive it.
   RequestObserver(AccessLogSink log, const frontend::RequestMeters& meters, metrics::Shard shard,
@@ -54,6 +58,11 @@ class RequestObserver final : public gateway::Observer {
   void server_failed(const gateway::ServerFailure& failure, Now now) noexcept override {
     complaints_.add(failure, now.mono);
   }
+  void server_ejected(const gateway::ServerPlace& place,
+                      const gateway::UpstreamOptions& of) noexcept override;
+  void server_recovered(const gateway::ServerPlace& place) noexcept override {
+    who_.recovered(text_of(place));
+  }
   void ignored_forwarding() noexcept override;
 
   // Writes the lines that there are. False: some wait for a reader, to be tried again.
@@ -72,8 +81,9 @@ class RequestObserver final : public gateway::Observer {
   std::shared_ptr<LogFile> file_;           // null: the log is off
   std::optional<frontend::AccessLog> log_;  // nothing: it was never on
   std::string_view pending_;                // of what the log gave out
+  Operator who_;
   Complaints complaints_;
-  std::function<void(std::string)> warn_;  // null: it has warned
+  bool has_warned_ = false;
 };
 
 }  // namespace sluice::app

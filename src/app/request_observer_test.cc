@@ -35,8 +35,10 @@ class RequestObserverOf : public ::testing::Test {
     meters_ = std::make_unique<const frontend::RequestMeters>(registry_, "gateway");
     observer_ = std::make_unique<RequestObserver>(
         AccessLogSink{.config = {.file = "-"}, .file = LogFile::of(in_.get())}, *meters_, 0,
-        RequestObserver::Operator{.say = [](const std::string&) {},
-                                  .warn = [](const std::string&) {}});
+        RequestObserver::Operator{.say = [](LogLevel, const std::string&) {},
+                                  .warn = [](const std::string&) {},
+                                  .ejected = {},
+                                  .recovered = {}});
   }
 
   void request(const std::string& target) {

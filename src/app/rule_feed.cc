@@ -20,6 +20,19 @@ rules::RuleSyncOptions options_for(const RulesFileConfig& config, const Clock& c
   return options;
 }
 
+LogLevel level_of(rules::SyncEvent event) noexcept {
+  switch (event) {
+    case rules::SyncEvent::accepted:
+    case rules::SyncEvent::recovered: return LogLevel::info;
+    case rules::SyncEvent::rejected:
+    case rules::SyncEvent::failed: return LogLevel::error;
+    case rules::SyncEvent::last_good_used:
+    case rules::SyncEvent::last_good_ignored:
+    case rules::SyncEvent::not_kept: break;
+  }
+  return LogLevel::warning;
+}
+
 }  // namespace
 
 RuleFeed::RuleFeed(const RulesFileConfig& config, Parts parts)
@@ -27,7 +40,7 @@ RuleFeed::RuleFeed(const RulesFileConfig& config, Parts parts)
       sync_(source_, std::move(parts.accept), parts.clock, options_for(config, parts.clock),
             [config, say = std::move(parts.say)](const rules::SyncReport& report) {
               std::string line = line_about(report, config);
-              if (!line.empty()) say(std::move(line));
+              if (!line.empty()) say(level_of(report.event), std::move(line));
             }) {}
 
 std::string line_about(const rules::SyncReport& report, const RulesFileConfig& config) {

@@ -6,12 +6,12 @@
 #pragma once
 
 #include "app/configuration.h"
+#include "app/log_line.h"
 #include "rules/source/file_source.h"
 #include "rules/sync/rule_sync.h"
 #include <sluice/clock.h>
 #include <sluice/diagnostic.h>
 
-#include <functional>
 #include <string>
 
 namespace sluice::app {
@@ -21,7 +21,7 @@ class RuleFeed {
   struct Parts {
     const Clock& clock;  // outlives it
     rules::RuleSync::Accept accept;
-    std::function<void(std::string)> say;  // to the operator, from any thread
+    Say say;  // from any thread
   };
   RuleFeed(const RulesFileConfig& config, Parts parts);
 

@@ -312,7 +312,9 @@ class ServeReader {
     options.balance = balance == "hash"                ? gateway::Balance::hash
                       : balance == "least_connections" ? gateway::Balance::least_connections
                                                        : gateway::Balance::round_robin;
-    take(reader, "keep_alive", options.keep_alive);
+    if (const auto most = reader.number("keep_alive")) {
+      options.keep_alive = static_cast<std::size_t>(*most);
+    }
     take(reader, "connect", options.connect_within);
     take(reader, "send_timeout", options.send_timeout);
     take(reader, "answer", options.answer_within);

@@ -78,7 +78,8 @@ Server::Server(ServerOptions options, const Clock& clock)
       clock_(clock),
       drain_soon_(net::Callback<>::to<&Server::drain>(*this)),
       drained_(net::Callback<>::to<&Server::look>(*this)),
-      watchdog_(net::Callback<>::to<&Server::feed_watchdog>(*this)) {}
+      watchdog_(net::Callback<>::to<&Server::feed_watchdog>(*this)),
+      ejections_(options_.say) {}
 
 Server::~Server() { end(); }
 
@@ -136,7 +137,8 @@ bool Server::open_all(config::Diagnostics& diagnostics) {
   running_.facts->begin(configuration.rules.rules.size(), clock_.now());
   if (!open_admin(serve, *inherited, diagnostics)) return false;
   for (const net::InheritedListener& unused : *inherited) {
-    options_.say(fmt::format("the inherited socket {} is not used: no listener is there",
+    options_.say(LogLevel::warning,
+                 fmt::format("the inherited socket {} is not used: no listener is there",
                              described(unused)));
   }
   reload_->opened_with(std::move(configuration));
@@ -233,15 +235,23 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
 
 // From a worker's thread to ours.
 RequestObserver::Operator Server::who_hears() {
-  const auto say = [this](std::string line) {
-    loop_->post([this, line = std::move(line)] { options_.say(line); });
+  const auto say = [this](LogLevel level, std::string line) {
+    loop_->post([this, level, line = std::move(line)] { options_.say(level, line); });
   };
   const auto warn = [this](std::string line) {
     loop_->post([this, line = std::move(line)] {
-      if (warned_.insert(line).second) options_.say(line);
+      if (warned_.insert(line).second) options_.say(LogLevel::warning, line);
     });
   };
-  return {.say = say, .warn = warn};
+  const auto ejected = [this](std::string server, std::string text) {
+    loop_->post([this, server = std::move(server), text = std::move(text)] {
+      ejections_.ejected(server, text);
+    });
+  };
+  const auto recovered = [this](std::string server) {
+    loop_->post([this, server = std::move(server)] { ejections_.recovered(server); });
+  };
+  return {.say = say, .warn = warn, .ejected = ejected, .recovered = recovered};
 }
 
 bool Server::open_admin(const ServeConfig& serve, std::vector<net::InheritedListener>& inherited,
@@ -309,9 +319,9 @@ void Server::reopen_log() {
   const AccessLogConfig& config = reload_->access_log();
   if (config.file.empty() || config.file == "-") return;
   const auto log = open_access_log(config);
-  if (!log) return options_.say("kept the old access log: " + log.error().text());
+  if (!log) return options_.say(LogLevel::error, "kept the old access log: " + log.error().text());
   for (const auto& worker : running_.workers) worker->log_to(*log);
-  options_.say("opened the access log anew");
+  options_.say(LogLevel::info, "opened the access log anew");
 }
 
 // ---- the end ----------------------------------------------------------------------------------
@@ -322,12 +332,13 @@ void Server::begin_to_drain() {
   manager_.stopping("draining");
   const Nanos delay = reload_->drain().delay;
   if (delay <= Nanos{0}) return drain();
-  options_.say(fmt::format("draining in {}; a second signal ends at once", format_duration(delay)));
+  options_.say(LogLevel::info,
+               fmt::format("draining in {}; a second signal ends at once", format_duration(delay)));
   loop_->set(drain_soon_, delay);
 }
 
 void Server::drain() {
-  options_.say("draining; a second signal ends at once");
+  options_.say(LogLevel::info, "draining; a second signal ends at once");
   for (const auto& worker : running_.workers) worker->drain();
   drain_until_ = loop_->now().mono + reload_->drain().within;
   loop_->set(drained_, kLookEvery);

@@ -9,6 +9,8 @@
 #pragma once
 
 #include "app/configuration.h"
+#include "app/ejection_log.h"
+#include "app/log_line.h"
 #include "app/reload.h"
 #include "app/request_observer.h"
 #include "app/running.h"
@@ -22,11 +24,9 @@
 #include <sluice/clock.h>
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace sluice::app {
@@ -36,7 +36,7 @@ struct ServerOptions {
   std::string text;  // of the file; what was changed since is taken over at once
   std::string version;
   std::string revision;
-  std::function<void(std::string_view)> say;  // one line for the operator; from one thread
+  Say say;  // from one thread
 };
 
 class Server {
@@ -91,6 +91,7 @@ class Server {
   net::Timer drained_;
   net::Timer watchdog_;
   std::set<std::string> warned_;  // of these
+  EjectionLog ejections_;
   MonoTime drain_until_;
 };
 

@@ -60,8 +60,10 @@ const Section& upstream_section() {
            .fallback = "round_robin"},
           {.name = "keep_alive",
            .shape = number(0, 10'000),
-           .meaning = "Idle connections that each worker keeps to each server.",
-           .fallback = "64"},
+           .meaning = "The most idle connections that each worker keeps to each server. By default "
+                      "the pool follows demand: it keeps as many connections as were in use at "
+                      "once within `idle_for`, or within a minute if that is less.",
+           .examples = {"64"}},
           {.name = "connect",
            .shape = text(kTimeFormat),
            .meaning = "The longest time to connect.",

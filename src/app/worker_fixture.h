@@ -122,15 +122,21 @@ class OneWorker {
     if (!diagnostics.ok()) throw std::runtime_error{diagnostics.text()};
     auto made = net::EventLoop::create(clock).value();
     loop = made.get();
-    const auto say = [this](std::string line) { said.push_back(std::move(line)); };
+    const auto warn = [this](std::string line) { said.push_back(std::move(line)); };
+    const auto say = [warn](LogLevel, std::string line) { warn(std::move(line)); };
+    const auto ejected = [warn](const std::string& server, const std::string& text) {
+      warn(server + ": " + text);
+    };
+    const auto recovered = [warn](const std::string& server) { warn(server + ": recovered"); };
     worker_ = std::make_unique<ServerWorker>(
-        ServerWorker::Parts{.loop = std::move(made),
-                            .resolver = *resolver_,
-                            .room = *room_,
-                            .meters = *meters_,
-                            .who = {.say = say, .warn = say},
-                            .workers = 1,
-                            .shard = 0},
+        ServerWorker::Parts{
+            .loop = std::move(made),
+            .resolver = *resolver_,
+            .room = *room_,
+            .meters = *meters_,
+            .who = {.say = say, .warn = warn, .ejected = ejected, .recovered = recovered},
+            .workers = 1,
+            .shard = 0},
         open_access_log(configuration.serve.access_log).value(),
         ServerWorker::Serving{
             .options = std::make_shared<const gateway::GatewayOptions>(configuration.serve.gateway),

@@ -62,6 +62,7 @@ class List {
     ListHook* const next = static_cast<ListHook&>(item).next_;
     return next == &ends_ ? nullptr : static_cast<T*>(next);
   }
+  [[nodiscard]] T* back() noexcept { return empty() ? nullptr : static_cast<T*>(ends_.previous_); }
 
   [[nodiscard]] T* pop_front() noexcept {
     T* const first = front();

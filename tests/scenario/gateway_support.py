@@ -23,6 +23,13 @@ def wait_until(condition, what, seconds=PATIENCE):
         time.sleep(0.005)
 
 
+def has_signal(pid, which, number):
+    """Whether a signal is among those of a process that are caught (SigCgt) or pending (ShdPnd)."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as stream:
+        signals = re.search(rf"^{which}:\s*(\w+)", stream.read(), re.MULTILINE)[1]
+    return int(signals, 16) >> (number - 1) & 1 == 1
+
+
 @dataclass
 class Message:
     """A request or an answer, as it came."""

@@ -3,10 +3,11 @@
 import email.utils
 import re
 import socket
+import threading
 import time
 import unittest
 
-from gateway_support import Gateway, GatewayTest, get, post, reply, wait_until
+from gateway_support import PATIENCE, Gateway, GatewayTest, get, post, reply, wait_until
 from support import sluice
 
 TWO = "[{name: api, per: ip, limit: 5/1m}, {name: daily, per: ip, limit: 1000/day}]"
@@ -173,7 +174,9 @@ class OwnAnswers(GatewayTest):
         answer = self.gateway(nobody, rules=self.RULES).get()
         self.assertProblem(answer, 502)
         self.assertEqual(rates(answer), {})
-        silent = self.upstream(lambda *_: time.sleep(0.5))
+        over = threading.Event()
+        silent = self.upstream(lambda *_: over.wait(PATIENCE) and False)
+        self.addCleanup(over.set)
         answer = self.gateway(silent, rules=self.RULES, of_upstream="answer: 100ms").get()
         self.assertProblem(answer, 504)
         self.assertEqual(rates(answer), {})

@@ -233,7 +233,7 @@ class Starts(GatewayTest):
         done = sluice("serve", "-c", path)
         self.assertEqual(done.code, 3, done.err)
         self.assertRegex(done.err, pattern)
-        self.assertRegex(done.err, r"^(sluice: |\S+\.yaml:\d+:\d+: )")
+        self.assertRegex(done.err, r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z error \S")
 
     def test_a_port_in_use(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:

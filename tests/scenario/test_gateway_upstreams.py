@@ -1,7 +1,9 @@
 """Upstreams that are down, slow, wrong or gone, and how the gateway chooses among several."""
 
 import json
+import os
 import resource
+import select
 import socket
 import threading
 import time
@@ -104,6 +106,25 @@ class Failures(GatewayTest):
             self.assertEqual(client.get().status, 200)
         front.says("the gateway lacks file descriptors: Too many open files")
         wait_until(lambda: "the gateway lacks file descriptors" in self.log(), "the log tells")
+
+    # An idle connection, to whichever server, never costs a request the descriptor it needs.
+    def test_the_last_descriptor_is_that_of_an_idle_connection(self):
+        a, b = self.upstream(), self.upstream()
+        text = self.configuration(a, workers=1)
+        text = text.replace("upstreams: {", f"upstreams: {{other: {{servers: ['{b.address}']}}, ")
+        text = text.replace("routes: [", "routes: [{path: /b, upstream: other}, ")
+        front = self.serve(text)
+        pid = front.process.pid
+        with front.connect() as client:
+            self.assertEqual(client.get("/a").status, 200)
+            before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+            open_now = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+            free = min(set(range(len(open_now) + 1)) - open_now)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, before[1]))
+            self.assertEqual([client.get("/b").status, client.get("/b").status], [200, 200])
+            self.assertEqual(client.get("/a").status, 200)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        self.assertEqual((len(a.requests), len(b.requests)), (2, 2))
 
     # Lively all the time, and yet too long.
     def test_a_request_that_takes_too_long_in_all(self):
@@ -282,7 +303,7 @@ class Failures(GatewayTest):
             with self.assertRaises((ConnectionResetError, BrokenPipeError)):
                 while time.monotonic() < end:
                     client.send(b"400\r\n" + b"x" * 1024 + b"\r\n")
-                    time.sleep(0.02)
+                    select.select([client.sock], [], [], 0.02)  # a pause, or the end
         over.set()
 
 
@@ -444,6 +465,12 @@ class Choice(GatewayTest):
         self.assertLess(len(a.requests), 8)
         failing.clear()
         wait_until(lambda: self.names(front, 10) == {"a": 5, "b": 5}, "both are asked again")
+        time_and_level = r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z %s app at "
+        front.says(f"app at {a.address}: recovered")
+        self.assertRegex(front.said, time_and_level % "info" + f"{a.address}: recovered$")
+        ejected = f"{a.address}: ejected for 300ms after 2 consecutive failures$"
+        self.assertRegex(front.said, time_and_level % "warning" + ejected)
+        self.assertEqual(front.said.count("ejected"), 1)
 
     def test_the_most_specific_route_wins(self):
         names = {

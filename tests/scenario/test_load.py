@@ -9,6 +9,7 @@ import subprocess
 import time
 import unittest
 
+from gateway_support import has_signal, wait_until
 from support import BINARY, ScenarioTest
 
 
@@ -128,7 +129,7 @@ class ConstantRate(ScenarioTest):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        time.sleep(0.5)
+        wait_until(lambda: has_signal(process.pid, "SigCgt", signal.SIGINT), "it is heeded")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 0)

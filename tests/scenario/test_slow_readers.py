@@ -9,7 +9,7 @@ import time
 import unittest
 
 from admin_support import AdminTest
-from gateway_support import PATIENCE
+from gateway_support import PATIENCE, has_signal, wait_until
 from support import BINARY
 
 LONG = "/" + 6000 * "a"
@@ -109,7 +109,10 @@ class SlowReaders(AdminTest):
         for _ in range(10):
             self.file("sluice.yaml", mistakes)
             process.send_signal(signal.SIGHUP)
-            time.sleep(0.05)
+            # Until the signal is taken, the next one would be the same.
+            wait_until(
+                lambda: not has_signal(process.pid, "ShdPnd", signal.SIGHUP), "it is taken"
+            )
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(PATIENCE), 0)
         self.assertTrue(re.search("kept the old", process.stderr.read().decode()))

@@ -1,6 +1,7 @@
 #include "cli/serve/serve.h"
 
 #include "app/log_file.h"
+#include "app/log_line.h"
 #include "app/server.h"
 #include "base/read_file.h"
 #include "base/text.h"
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,17 +24,25 @@
 namespace sluice::cli {
 namespace {
 
+using app::LogLevel;
+
 // To standard error. Who does not read it keeps the server neither from its work nor from its end:
 // what finds no room is left out, and counted.
-void say(std::string_view line) {
+void say(LogLevel level, std::string_view message) {
   static const std::unique_ptr<app::LogFile> kFile = app::LogFile::of(STDERR_FILENO);
+  static const app::LogForm kForm =
+      app::reaches_journal(STDERR_FILENO, std::getenv("JOURNAL_STREAM")) ? app::LogForm::journal
+                                                                         : app::LogForm::plain;
   static std::size_t left_out = 0;
   if (kFile == nullptr) return;
+  const WallTime now = SystemClock{}.now().wall();
   std::string text;
-  if (left_out > 0)
-    text =
-        fmt::format("sluice: {} before this could not be written\n", counted(left_out, "message"));
-  text += fmt::format("sluice: {}\n", line);
+  if (left_out > 0) {
+    text = app::log_lines(
+        kForm, LogLevel::warning, now,
+        fmt::format("{} before this could not be written", counted(left_out, "message")));
+  }
+  text += app::log_lines(kForm, level, now, message);
   if (kFile->write(text).bytes < text.size()) {
     ++left_out;
   } else {
@@ -43,25 +53,26 @@ void say(std::string_view line) {
 void tell_where(const app::Server& server) {
   for (const admin::ListenerStatus& listener : server.listeners()) {
     if (listener.name != "gateway") {
-      say(fmt::format("{} on {}", listener.name, listener.endpoint));
+      say(LogLevel::info, fmt::format("{} on {}", listener.name, listener.endpoint));
       continue;
     }
-    say(fmt::format("gateway on {}, {}, {}", listener.endpoint, counted(server.workers(), "worker"),
+    say(LogLevel::info,
+        fmt::format("gateway on {}, {}, {}", listener.endpoint, counted(server.workers(), "worker"),
                     counted(server.rules(), "rule")));
   }
 }
 
-// What stands in a file begins with its place, as compilers write it; all else with our name.
+// Each with its line of the file and a caret below its beginning.
 void tell(const config::Diagnostics& diagnostics) {
-  config::Diagnostics placed;
+  std::size_t left = config::Diagnostics::kShown;
   for (config::Mistake& mistake : diagnostics.sorted()) {
-    if (mistake.place.file.empty()) {
-      say(mistake.headline());
-    } else {
-      placed.add(std::move(mistake));
-    }
+    if (left-- == 0) return say(LogLevel::error, "and more; sluice check shows all");
+    const bool is_error = mistake.severity == config::Severity::error;
+    mistake.severity = config::Severity::error;  // the line has its level already
+    config::Diagnostics one;
+    one.add(std::move(mistake));
+    say(is_error ? LogLevel::error : LogLevel::warning, one.text());
   }
-  fmt::print(stderr, "{}", placed.text());
 }
 
 }  // namespace
@@ -73,7 +84,7 @@ ExitCode serve(const ServeOptions& options) {
   if (file.empty()) {
     auto begun = Demonstration::begin(kClock);
     if (!begun) {
-      say(begun.error().text());
+      say(LogLevel::error, begun.error().text());
       return ExitCode::failure;
     }
     demonstration = *std::move(begun);
@@ -81,7 +92,7 @@ ExitCode serve(const ServeOptions& options) {
   }
   const Parsed<std::string> text = read_trusted_file(file, config::DocumentOptions{}.bytes_max);
   if (!text) {
-    say(text.error().text());
+    say(LogLevel::error, text.error().text());
     return ExitCode::failure;
   }
   config::Diagnostics diagnostics;
@@ -101,7 +112,7 @@ ExitCode serve(const ServeOptions& options) {
     std::fflush(stdout);
   }
   server->run();
-  say("ended");
+  say(LogLevel::info, "stopped");
   return ExitCode::ok;
 }
 

@@ -16,7 +16,8 @@ namespace sluice::gateway {
 template <class T>
 class SparePool {
  public:
-  static constexpr std::size_t kSparesMax = 1024;
+  // A request in flight has two buffers: enough for two thousand of them.
+  static constexpr std::size_t kSparesMax = 4096;
   static constexpr std::size_t kSparesMin =
       16;  // for the next burst, however long ago the last was
 

@@ -47,6 +47,7 @@
 namespace sluice::gateway {
 
 class Gateway;
+struct ServerPlace;
 
 [[nodiscard]] constexpr std::uint64_t bytes_within(Nanos time, std::uint64_t per_second) noexcept {
   return static_cast<std::uint64_t>(time / std::chrono::milliseconds{1}) * per_second / 1000;
@@ -248,6 +249,11 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step took_too_long();
   [[nodiscard]] Step broke_off(const char* why);
   void complain(const char* what);
+  // A failure of a server at one of its addresses, with which it may be ejected.
+  void blame(UpstreamServer& server, UpstreamAddress& address);
+  void blame_upstream();  // where this request is
+  [[nodiscard]] static ServerPlace place_of(const UpstreamServer& server,
+                                            const UpstreamAddress& address) noexcept;
   [[nodiscard]] Step relay();
   [[nodiscard]] Step read_answer();
   [[nodiscard]] Step begin_answer();

@@ -9,8 +9,7 @@ namespace sluice::gateway {
 
 void Connection::begin_upload() {
   Exchange& exchange = *exchange_;
-  if (exchange.server_buffer == nullptr) exchange.server_buffer = gateway_.buffers_.take();
-  exchange.from_server = {.buffer = {exchange.server_buffer.get(), BufferPool::kBytes}};
+  exchange.from_server = {};
   exchange.response.expect_answer_to(head().method);
   exchange.upload_failed = exchange.heard_server = false;
   const std::size_t head_bytes = exchange.request_head.size();

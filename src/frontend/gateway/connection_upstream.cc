@@ -55,7 +55,7 @@ Connection::Step Connection::seek() {
   if (!server.is_sought()) return connect_to(server);
   if (now().mono >= exchange_->sought_by) {
     exchange_->failed_at = server.addresses().all().front();
-    server.failed(*exchange_->failed_at, now().mono);
+    blame(server, *exchange_->failed_at);
     return server_failed(504, "the address of the server was not found in time", false);
   }
   arm(kSeekEvery);
@@ -67,7 +67,9 @@ Connection::Step Connection::connect_to(UpstreamServer& server) {
   const UpstreamServer::Wanted wanted{.fresh = exchange.wants_fresh,
                                       .except = exchange.failed_at.get()};
   UpstreamServer::Taken taken = server.take(wanted, now().mono);
-  if (taken.lack == OwnLack::descriptors && gateway_.evict_idle()) {
+  // Idle connections, to whichever server or client, never cost a request the descriptor it needs.
+  if (taken.lack == OwnLack::descriptors &&
+      (exchange.routing->close_an_idle_connection() || gateway_.evict_idle())) {
     taken = server.take(wanted, now().mono);
   }
   if (taken.connection == nullptr) {
@@ -91,7 +93,7 @@ Connection::Step Connection::not_begun(UpstreamServer& server, OwnLack lack) {
     complain(text_of(lack));
     return answer(503, text_of(lack));
   }
-  server.failed(*exchange_->failed_at, now().mono);
+  blame(server, *exchange_->failed_at);
   return server_failed(502, "the server cannot be reached", false);
 }
 
@@ -125,7 +127,7 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
                          exchange.upstream->is_reused() && !exchange.heard_server;
   if (exchange.upstream != nullptr && !was_stale) {
     exchange.failed_at = exchange.upstream->address();
-    exchange.upstream->failed(now().mono);
+    blame_upstream();
   }
   if (!was_stale) complain(why);
   release_upstream(false);
@@ -161,12 +163,26 @@ void Connection::complain(const char* what) {
   const Exchange& exchange = *exchange_;
   const bool has_reason = exchange.failure.kind != net::IoFailure::Kind::none;
   gateway_.observer_.server_failed(
-      {.upstream = exchange.group->options().name,
-       .server = exchange.tried->name(),
-       .address = exchange.tried->address_told(*exchange.failed_at),
+      {.place = place_of(*exchange.tried, *exchange.failed_at),
        .what = what,
        .reason = has_reason ? exchange.failure.reason() : exchange.tried->lost()},
       now());
+}
+
+ServerPlace Connection::place_of(const UpstreamServer& server,
+                                 const UpstreamAddress& address) noexcept {
+  return {.upstream = server.group().name,
+          .server = server.name(),
+          .address = server.address_told(address)};
+}
+
+void Connection::blame(UpstreamServer& server, UpstreamAddress& address) {
+  if (!server.failed(address, now().mono)) return;
+  gateway_.observer_.server_ejected(place_of(server, address), server.group());
+}
+
+void Connection::blame_upstream() {
+  blame(exchange_->upstream->server(), *exchange_->upstream->address());
 }
 
 // In all, however lively it was. The server is to blame if it had everything that it needs.
@@ -175,7 +191,7 @@ Connection::Step Connection::took_too_long() {
   exchange.fault = "the request took too long in all";
   if (exchange.head_received) return cut();
   if (exchange.upload.is_done() && phase_ == Phase::relaying) {
-    exchange.upstream->failed(now().mono);
+    blame_upstream();
   }
   release_upstream(false);
   return answer(504, exchange.fault);
@@ -185,7 +201,7 @@ Connection::Step Connection::took_too_long() {
 Connection::Step Connection::broke_off(const char* why) {
   exchange_->fault = why;
   exchange_->broken_off = true;
-  exchange_->upstream->failed(now().mono);
+  blame_upstream();
   return cut();
 }
 
@@ -223,11 +239,18 @@ Connection::Step Connection::read_answer() {
   Exchange& exchange = *exchange_;
   Window& window = exchange.from_server;
   net::Stream& server = exchange.upstream->stream();
+  // Not before there is something to read: so requests that wait for their servers hold one buffer
+  // less, and the one that is taken was used just now and is still in the cache.
+  if (window.buffer.empty()) {
+    if (!server.can_read()) return Step::wait;
+    if (exchange.server_buffer == nullptr) exchange.server_buffer = gateway_.buffers_.take();
+    window.buffer = {exchange.server_buffer.get(), BufferPool::kBytes};
+  }
   while (true) {
     if (window.begin < window.end) {
       const net::HeadParse parsed = exchange.response.parse(window.bytes());
       if (parsed.state == net::HeadParse::State::fault) {
-        exchange.upstream->failed(now().mono);
+        blame_upstream();
         release_upstream(false);
         exchange.fault = parsed.fault.why;
         if (!exchange.upload.is_done()) keep_alive_ = false;
@@ -288,7 +311,10 @@ Connection::Step Connection::begin_answer() {
   exchange.client_ended = stream_.peer_hung_up();
   exchange.status = response.status;
   exchange.upstream_time = now().mono - exchange.asked_at;
-  exchange.upstream->succeeded();
+  UpstreamConnection& upstream = *exchange.upstream;
+  if (upstream.address()->succeeded()) {
+    gateway_.observer_.server_recovered(place_of(upstream.server(), *upstream.address()));
+  }
   report_head();
 
   net::BodyFraming framing = response.body;

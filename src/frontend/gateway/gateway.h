@@ -32,11 +32,15 @@
 
 namespace sluice::gateway {
 
+struct ServerPlace {
+  std::string_view upstream;
+  std::string_view server;             // host:port
+  std::optional<IpAddress> address{};  // which of several that its name has
+};
+
 // Of a server that was asked for the first time on a connection, and failed.
 struct ServerFailure {
-  std::string_view upstream;
-  std::string_view server;           // host:port
-  std::optional<IpAddress> address;  // which of several that its name has
+  ServerPlace place;
   std::string_view what;
   std::string_view reason;  // of the system or of OpenSSL; may be empty
 };
@@ -56,6 +60,10 @@ class Observer {
   // One such request in as many says for whom it was forwarded, and its peer is not believed.
   virtual void ignored_forwarding() noexcept {}
   virtual void server_failed(const ServerFailure& /*failure*/, Now /*now*/) noexcept {}
+  // Once, however often it fails again, until it recovers: until a request succeeds there.
+  virtual void server_ejected(const ServerPlace& /*place*/,
+                              const UpstreamOptions& /*of*/) noexcept {}
+  virtual void server_recovered(const ServerPlace& /*place*/) noexcept {}
 };
 
 // What counts as one client: whoever has an address of IPv6 has 2^64 of them, and rules count `per:

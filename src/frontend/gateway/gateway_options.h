@@ -36,7 +36,9 @@ struct UpstreamOptions {
   std::string name;
   std::vector<ServerOptions> servers;
   Balance balance = Balance::round_robin;
-  std::size_t keep_alive = 64;               // idle connections to each server, of each worker
+  // Idle connections to each server, of each worker: at most as many. Nothing: as many as were in
+  // use at once lately.
+  std::optional<std::size_t> keep_alive;
   Nanos idle_for{std::chrono::seconds{50}};  // less than servers wait, as a rule 60 s
   Nanos connect_within{std::chrono::seconds{3}};
   Nanos send_timeout{std::chrono::seconds{30}};   // between two bytes of the request being taken

@@ -28,4 +28,11 @@ Routing::Routing(net::EventLoop& loop, net::Resolver& resolver,
   }
 }
 
+bool Routing::close_an_idle_connection() noexcept {
+  return std::ranges::any_of(groups, [](const auto& group) {
+    return std::ranges::any_of(group->servers(),
+                               [](const auto& server) { return server->close_idle(1) > 0; });
+  });
+}
+
 }  // namespace sluice::gateway

@@ -19,6 +19,10 @@ struct Routing {
   Routing(net::EventLoop& loop, net::Resolver& resolver, std::shared_ptr<const GatewayOptions> all,
           const Routing* before);
 
+  // Closes an idle connection to any server, so that its descriptor serves another; false if there
+  // is none.
+  [[nodiscard]] bool close_an_idle_connection() noexcept;
+
   std::shared_ptr<const GatewayOptions> options;
   Router router;
   std::vector<std::shared_ptr<UpstreamGroup>> groups;

@@ -39,8 +39,6 @@ void UpstreamConnection::on_stream() {
 
 void UpstreamConnection::on_idle_too_long() { server_.forget(*this); }
 
-void UpstreamConnection::failed(MonoTime now) noexcept { server_.failed(*address_, now); }
-
 // ---- servers ----------------------------------------------------------------------------------
 
 UpstreamServer::UpstreamServer(net::EventLoop& loop, net::Resolver& resolver,
@@ -53,6 +51,7 @@ UpstreamServer::UpstreamServer(net::EventLoop& loop, net::Resolver& resolver,
       lookup_(net::Callback<const net::Resolution&>::to<&UpstreamServer::on_found>(*this)),
       next_lookup_(net::Callback<>::to<&UpstreamServer::look_up>(*this)),
       addresses_(address_of(server.endpoint)),
+      demand_(std::min(options.idle_for, kDemandPeriod)),
       seed_(std::hash<std::string>{}(name_)) {
   if (server.endpoint.kind == net::Endpoint::Kind::name) look_up();
 }
@@ -96,7 +95,7 @@ std::unique_ptr<UpstreamConnection> UpstreamServer::take_idle(MonoTime now) noex
   connection->idle_.cancel();
   connection->used_before_ = true;
   --idle_count_;
-  ++in_use_;
+  demand_.count(++in_use_, loop_.now().mono);
   return connection;
 }
 
@@ -124,25 +123,42 @@ UpstreamServer::Taken UpstreamServer::take(const Wanted& wanted, MonoTime now) {
       return {.connection = nullptr, .address = to};
     }
   }
-  ++in_use_;
+  demand_.count(++in_use_, loop_.now().mono);
   return {.connection = std::move(connection), .address = {}};
 }
 
 void UpstreamServer::give_back(std::unique_ptr<UpstreamConnection> connection) {
-  --in_use_;
+  demand_.count(in_use_--, loop_.now().mono);
   connection->on_ready_ = {};
   const bool is_quiet = !connection->stream_.can_read() && !connection->stream_.peer_hung_up();
-  if (!is_quiet || idle_count_ >= options_.keep_alive) {
+  const std::size_t most = idle_max();
+  if (!is_quiet || most == 0) {
     connection->stream_.close();
     return;
   }
   loop_.set(connection->idle_, options_.idle_for);
   ++idle_count_;
   idle_.push_front(*connection.release());
+  // Rather the one that was idle longest than the one that was just used: its server will close it
+  // first.
+  if (idle_count_ > most) close_idle(std::min(idle_count_ - most, kClosedAtOnce));
+}
+
+// The peak of lately covers those in use as well: the difference is what would be missing if demand
+// were as high again.
+std::size_t UpstreamServer::idle_max() const noexcept {
+  const std::size_t in_demand = demand_.peak() - std::min(in_use_, demand_.peak());
+  return options_.keep_alive ? std::min(*options_.keep_alive, in_demand) : in_demand;
+}
+
+std::size_t UpstreamServer::close_idle(std::size_t most) noexcept {
+  const std::size_t count = std::min(most, idle_count_);
+  for (std::size_t i = 0; i < count; ++i) forget(*idle_.back());
+  return count;
 }
 
 void UpstreamServer::drop(std::unique_ptr<UpstreamConnection> connection) noexcept {
-  --in_use_;
+  demand_.count(in_use_--, loop_.now().mono);
   connection->stream_.close();
 }
 
@@ -152,9 +168,9 @@ std::optional<IpAddress> UpstreamServer::address_told(
   return address.where()->ip();
 }
 
-void UpstreamServer::failed(UpstreamAddress& address, MonoTime now) noexcept {
+bool UpstreamServer::failed(UpstreamAddress& address, MonoTime now) noexcept {
   ++failures_;
-  address.failed(options_, now);
+  return address.failed(options_, now);
 }
 
 // ---- groups -----------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 // Servers behind the gateway, and the connections to them.
 //
-// Each worker has its own: connections are never handed between threads. A server that fails
+// Each worker has its own: connections are never handed between threads. The pool of a server
+// follows demand: together with those in use it holds at most as many connections as were in use at
+// once lately, which is never more than the worker has clients. A server that fails
 // several times in a row is left alone for a while, unless all of them are; then the one that has
 // been left alone longest is tried. Of one that is known by a name this is said of each address,
 // and the server is left alone when all of them are. One thread.
@@ -8,6 +10,7 @@
 
 #include "frontend/gateway/gateway_options.h"
 #include "frontend/gateway/own_lack.h"
+#include "frontend/gateway/pool_demand.h"
 #include "frontend/gateway/upstream_addresses.h"
 #include "net/event_loop.h"
 #include "net/intrusive_list.h"
@@ -39,9 +42,6 @@ class UpstreamConnection : public net::ListHook {
   [[nodiscard]] net::Stream& stream() noexcept { return stream_; }
   [[nodiscard]] UpstreamServer& server() noexcept { return server_; }
   [[nodiscard]] const UpstreamAddresses::Shared& address() const noexcept { return address_; }
-  // What became of a request on it.
-  void failed(MonoTime now) noexcept;
-  void succeeded() noexcept { address_->succeeded(); }
   [[nodiscard]] bool is_reused() const noexcept { return used_before_; }
   void set_user(net::Callback<> on_ready) noexcept { on_ready_ = on_ready; }
 
@@ -80,12 +80,16 @@ class UpstreamServer {
   // One that waits idle, or a new one that begins to connect; null if it cannot even begin, or
   // nobody knows where the server is.
   [[nodiscard]] Taken take(const Wanted& wanted, MonoTime now);
-  // A connection on which nothing is under way; kept if there is room.
+  // A connection on which nothing is in flight; kept if demand was as high lately.
   void give_back(std::unique_ptr<UpstreamConnection> connection);
   // It is closed.
   void drop(std::unique_ptr<UpstreamConnection> connection) noexcept;
+  // Closes some of the idle connections, those that were idle longest first; so many are closed.
+  std::size_t close_idle(std::size_t most) noexcept;
 
-  void failed(UpstreamAddress& address, MonoTime now) noexcept;
+  // What became of a request at one of its addresses. True: the address is ejected now, and was not
+  // before.
+  bool failed(UpstreamAddress& address, MonoTime now) noexcept;
   [[nodiscard]] bool is_left_alone(MonoTime now) const noexcept {
     return addresses_.are_left_alone(now);
   }
@@ -112,12 +116,18 @@ class UpstreamServer {
   friend class UpstreamGroup;
   [[nodiscard]] std::unique_ptr<UpstreamConnection> take_idle(MonoTime now) noexcept;
   [[nodiscard]] bool is_usable(const UpstreamConnection& idle, MonoTime now) const noexcept;
+  [[nodiscard]] std::size_t idle_max() const noexcept;
   void forget(UpstreamConnection& idle) noexcept;
   void look_up();
   void on_found(const net::Resolution& found);
 
   // The resolver remembers, so asking costs little; it knows itself when to look up anew.
   static constexpr Nanos kAskEvery{std::chrono::seconds{1}};
+  // What counts as lately, where connections are not closed sooner anyway.
+  static constexpr Nanos kDemandPeriod{std::chrono::seconds{60}};
+  // When demand has fallen, each connection that comes back closes at most as many: a pool of
+  // thousands must not be closed in one turn of the loop.
+  static constexpr std::size_t kClosedAtOnce = 2;
 
   net::EventLoop& loop_;
   net::Resolver& resolver_;
@@ -133,6 +143,7 @@ class UpstreamServer {
   net::List<UpstreamConnection> idle_;  // owned; the one used last is the first
   std::size_t idle_count_ = 0;
   std::uint32_t in_use_ = 0;
+  PoolDemand demand_;
   std::int64_t turn_ = 0;   // of the weighted round
   std::uint64_t seed_ = 0;  // for choosing by hash
   std::uint64_t failures_ = 0;

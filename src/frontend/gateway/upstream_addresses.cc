@@ -7,10 +7,11 @@
 
 namespace sluice::gateway {
 
-void UpstreamAddress::failed(const UpstreamOptions& options, MonoTime now) noexcept {
-  if (++failures_in_a_row_ < options.failures) return;
+bool UpstreamAddress::failed(const UpstreamOptions& options, MonoTime now) noexcept {
+  if (++failures_in_a_row_ < options.failures) return false;
   failures_in_a_row_ = 0;
   alone_until_ = now + options.left_alone_for;
+  return options.left_alone_for > Nanos{0} && !std::exchange(is_ejected_, true);
 }
 
 void UpstreamAddresses::assign(const net::Addresses& found, std::uint16_t port) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace sluice::gateway {
@@ -26,14 +27,20 @@ class UpstreamAddress {
       : where_(where) {}
 
   [[nodiscard]] const std::optional<net::SocketAddress>& where() const noexcept { return where_; }
-  void failed(const UpstreamOptions& options, MonoTime now) noexcept;
-  void succeeded() noexcept { failures_in_a_row_ = 0; }
+  // True: with this failure it is ejected, and was not before it last succeeded.
+  bool failed(const UpstreamOptions& options, MonoTime now) noexcept;
+  // True: it was ejected, and is well again.
+  bool succeeded() noexcept {
+    failures_in_a_row_ = 0;
+    return std::exchange(is_ejected_, false);
+  }
   [[nodiscard]] bool is_left_alone(MonoTime now) const noexcept { return now < alone_until_; }
   [[nodiscard]] MonoTime alone_until() const noexcept { return alone_until_; }
 
  private:
   std::optional<net::SocketAddress> where_;
   std::uint32_t failures_in_a_row_ = 0;
+  bool is_ejected_ = false;  // and has not succeeded since
   MonoTime alone_until_;
 };
 

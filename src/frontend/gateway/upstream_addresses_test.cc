@@ -55,6 +55,24 @@ class Addresses : public ::testing::Test {
 
 using Numbers = std::vector<int>;
 
+// The operator hears of it once, however often it fails again.
+TEST_F(Addresses, IsEjectedOnceUntilItRecovers) {
+  assign({1});
+  UpstreamAddress& one = at(1);
+  EXPECT_FALSE(one.succeeded());
+  EXPECT_FALSE(one.failed(options_, now_));
+  EXPECT_TRUE(one.failed(options_, now_));
+  now_ += 10s;
+  EXPECT_FALSE(one.failed(options_, now_));
+  EXPECT_FALSE(one.failed(options_, now_)) << "it is ejected again, and never was back";
+  EXPECT_TRUE(one.is_left_alone(now_));
+  EXPECT_TRUE(one.succeeded());
+  EXPECT_FALSE(one.succeeded());
+  options_.left_alone_for = 0s;
+  leave_alone(1);
+  EXPECT_FALSE(one.succeeded()) << "it never was ejected";
+}
+
 TEST_F(Addresses, NobodyKnowsAtFirst) {
   EXPECT_FALSE(addresses_.next(nullptr, now_)->where());
   EXPECT_FALSE(addresses_.are_left_alone(now_));
