@@ -139,6 +139,7 @@ Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch) {
   story.address = story.client.address.text();
   story.listed = listed(parts, story.client);
   if (!target.ok()) return story;
+  story.route = route_of(parts.engine.configuration().serve, story.host, target.route());
 
   const auto asked_of = [&](const identity::Identity& client) {
     return rules::Asked{.request = request,
