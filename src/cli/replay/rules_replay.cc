@@ -311,13 +311,14 @@ class Replay {
       for (const LogGap& gap : side_.gaps.found()) complain(kCommand, gap_text(gap));
       return;
     }
-    output_.write(fmt::format(
-        R"({{"summary":{{"requests":{},"changed":{},"malformed":{},"skipped":{},"before":{},"after":{},)"
-        R"("undecided_before":{},"undecided_after":{}}}}})"
-        "\n",
-        side_.run->sum().requests, changed_, left_out.malformed, left_out.skipped,
-        sum_json(side_.run->sum()), sum_json(other_->run->sum()), gaps_json(side_.gaps.found()),
-        gaps_json(other_->gaps.found())));
+    output_.write(
+        fmt::format(R"({{"summary":{{"requests":{},"changed":{},"malformed":{},"skipped":{},)"
+                    R"("before":{},"after":{},)"
+                    R"("undecided_before":{},"undecided_after":{}}}}})"
+                    "\n",
+                    side_.run->sum().requests, changed_, left_out.malformed, left_out.skipped,
+                    sum_json(side_.run->sum()), sum_json(other_->run->sum()),
+                    gaps_json(side_.gaps.found()), gaps_json(other_->gaps.found())));
   }
 
   const RulesReplayOptions& options_;
