@@ -1,14 +1,11 @@
 #include "app/configuration.h"
 
-#include "app/api_key_file.h"
 #include "app/configuration_grammar.h"
+#include "app/without_effect.h"
 #include "base/duration.h"
-#include "base/read_file.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "config/document.h"
-#include "identity/geo.h"
-#include "identity/jwks.h"
 #include "rules/formats.h"
 #include "rules/parse_rules.h"
 #include "rules/rule_grammar.h"
@@ -27,43 +24,43 @@ using config::Diagnostics;
 using config::Node;
 using config::Reader;
 
-constexpr std::size_t kSecretBytesMax = 64U << 10U;
-
 // Reads the sections of one file.
 class ConfigurationReader {
  public:
   ConfigurationReader(std::string_view file, const Checked& checked)
       : folder_(std::filesystem::path{file}.parent_path()), checked_(checked) {}
 
-  [[nodiscard]] StateConfig state(const Node& map) const {
+  [[nodiscard]] StateConfig state(const Node& map, NamedFiles& files) const {
     const Reader reader{map, state_section(), checked_};
     StateConfig state;
     if (reader.has("memory")) state.memory = parse_memory(reader.text("memory")).value();
-    if (reader.has("file")) state.file = path(reader.text("file"));
+    state.file = named(reader, "file", "state", files);
     return state;
   }
 
   // What was in force is kept beside the counts, unless the file says where.
-  [[nodiscard]] RulesFileConfig rules_file(const Node& map, const StateConfig& state) const {
+  [[nodiscard]] RulesFileConfig rules_file(const Node& map, const StateConfig& state,
+                                           NamedFiles& files) const {
     const Reader reader{map, rules_from_section(), checked_};
     RulesFileConfig rules;
-    rules.file = path(reader.text("file"));
+    rules.file = named(reader, "file", "rules_from", files);
     if (reader.has("every")) rules.every = parse_duration(reader.text("every")).value();
     rules.says_last_good = reader.has("last_good");
     if (rules.says_last_good) {
-      rules.last_good = path(reader.text("last_good"));
+      rules.last_good = named(reader, "last_good", "rules_from", files);
     } else if (!state.file.empty()) {
       rules.last_good = state.file + ".rules";
     }
     return rules;
   }
 
-  [[nodiscard]] EnvoyConfig envoy(const Node& map) const {
+  [[nodiscard]] EnvoyConfig envoy(const Node& map, NamedFiles& files) const {
     const Reader reader{map, rules_from_section(), checked_};
-    return {.folder = path(reader.text("envoy")),
+    return {.folder = named(reader, "envoy", "rules_from", files),
             .merge_domains = reader.flag("merge_domains", false),
             .modes = {.shadow_mode = reader.flag("shadow_mode", false),
-                      .quota_mode = reader.flag("quota_mode", false)}};
+                      .quota_mode = reader.flag("quota_mode", false)},
+            .place = map.place()};
   }
 
   [[nodiscard]] ClientsConfig clients(const Node& map, Diagnostics& diagnostics) const {
@@ -72,29 +69,33 @@ class ConfigurationReader {
     clients.address = address(reader, diagnostics);
     clients.policy = {.require_proof = reader.flag("require", false),
                       .exempt_preflights = reader.text("preflight") == "exempt"};
-    if (const Node* keys = reader.find("api_keys")) clients.api_keys = api_keys(*keys);
+    if (const Node* require = reader.find("require")) clients.require_place = require->place();
+    NamedFiles& files = clients.files;
+    if (const Node* keys = reader.find("api_keys")) clients.api_keys = api_keys(*keys, files);
     if (const Node* tokens = reader.find("tokens")) {
-      clients.tokens = this->tokens(*tokens, diagnostics);
+      clients.tokens = this->tokens(*tokens, files, diagnostics);
     }
-    if (const Node* geo = reader.find("geo")) {
-      const Reader files{*geo, geo_section(), checked_};
-      clients.country_file = path(files.text("country"));
-      clients.asn_file = path(files.text("asn"));
+    if (const Node* node = reader.find("geo")) {
+      const Reader geo{*node, geo_section(), checked_};
+      clients.country_file = named(geo, "country", "clients.geo", files);
+      clients.asn_file = named(geo, "asn", "clients.geo", files);
     }
     return clients;
   }
 
-  [[nodiscard]] std::vector<engine::ListEntry> list(const Reader& lists,
-                                                    std::string_view key) const {
+  [[nodiscard]] std::vector<engine::ListEntry> list(const Reader& lists, std::string_view key,
+                                                    std::vector<config::Place>& places) const {
     std::vector<engine::ListEntry> all;
     for (const Node* node : lists.list(key)) {
       if (node->is_scalar()) {
+        places.push_back(node->place());
         all.push_back(
             {.subject = engine::Subject::parse(node->text).value(), .until = {}, .note = {}});
         continue;
       }
       const Reader reader{*node, list_entry_section(), checked_};
       if (!reader.has("who")) continue;
+      places.push_back(node->place());
       all.push_back({.subject = engine::Subject::parse(reader.text("who")).value(),
                      .until = instant(reader, "until"),
                      .note = std::string{reader.text("note")}});
@@ -102,11 +103,13 @@ class ConfigurationReader {
     return all;
   }
 
-  [[nodiscard]] std::vector<engine::Override> overrides(const Reader& file) const {
+  [[nodiscard]] std::vector<engine::Override> overrides(const Reader& file,
+                                                        std::vector<config::Place>& places) const {
     std::vector<engine::Override> all;
     for (const Node* node : file.list("overrides")) {
       const Reader reader{*node, override_section(), checked_};
       if (!reader.has("who") || !reader.has("factor")) continue;
+      places.push_back(node->place());
       all.push_back({.subject = engine::Subject::parse(reader.text("who")).value(),
                      .permille = engine::parse_factor(reader.text("factor")).value(),
                      .until = instant(reader, "until"),
@@ -131,9 +134,22 @@ class ConfigurationReader {
     for (const Node* node : reader.list(key)) all.push_back(node->text);
     return all;
   }
-  [[nodiscard]] std::vector<std::string> paths(const Reader& reader, std::string_view key) const {
-    std::vector<std::string> all = texts(reader, key);
-    for (std::string& one : all) one = path(one);
+  // The same, noted as named by that key of the section.
+  [[nodiscard]] std::string named(const Reader& reader, std::string_view key,
+                                  std::string_view section, NamedFiles& files) const {
+    const Node* const node = reader.find(key);
+    if (node == nullptr) return {};
+    files.add(*node, fmt::format("{}.{}", section, key), path(node->text));
+    return path(node->text);
+  }
+  [[nodiscard]] std::vector<std::string> all_named(const Reader& reader, std::string_view key,
+                                                   std::string_view section,
+                                                   NamedFiles& files) const {
+    std::vector<std::string> all;
+    for (const Node* node : reader.list(key)) {
+      files.add(*node, fmt::format("{}.{}", section, key), path(node->text));
+      all.push_back(path(node->text));
+    }
     return all;
   }
 
@@ -175,7 +191,7 @@ class ConfigurationReader {
     return address;
   }
 
-  [[nodiscard]] ApiKeysConfig api_keys(const Node& map) const {
+  [[nodiscard]] ApiKeysConfig api_keys(const Node& map, NamedFiles& files) const {
     using Kind = identity::ApiKeySource::Kind;
     const Reader reader{map, api_keys_section(), checked_};
     ApiKeysConfig keys;
@@ -190,8 +206,8 @@ class ConfigurationReader {
     add("cookie", Kind::cookie);
     if (reader.flag("basic", false)) keys.sources.push_back({.kind = Kind::basic, .name = {}});
     if (keys.sources.empty()) keys.sources.emplace_back();
-    keys.file = path(reader.text("file"));
-    keys.secret_file = path(reader.text("secret_file"));
+    keys.file = named(reader, "file", "clients.api_keys", files);
+    keys.secret_file = named(reader, "secret_file", "clients.api_keys", files);
     return keys;
   }
 
@@ -211,16 +227,16 @@ class ConfigurationReader {
   }
 
   // Nothing: it names what is no file.
-  [[nodiscard]] std::optional<TokensConfig> tokens(const Node& map,
+  [[nodiscard]] std::optional<TokensConfig> tokens(const Node& map, NamedFiles& files,
                                                    Diagnostics& diagnostics) const {
     const Reader reader{map, tokens_section(), checked_};
     bool has_url = names_url(reader, "jwks", diagnostics);
     has_url |= names_url(reader, "public_key", diagnostics);
     if (has_url) return std::nullopt;
     TokensConfig tokens;
-    tokens.jwks = paths(reader, "jwks");
-    tokens.public_keys = paths(reader, "public_key");
-    tokens.secret_file = path(reader.text("secret_file"));
+    tokens.jwks = all_named(reader, "jwks", "clients.tokens", files);
+    tokens.public_keys = all_named(reader, "public_key", "clients.tokens", files);
+    tokens.secret_file = named(reader, "secret_file", "clients.tokens", files);
     identity::TokenPolicy& policy = tokens.policy;
     for (const std::string& name : texts(reader, "algorithms")) {
       policy.algorithms.push_back(identity::parse_token_algorithm(name).value());
@@ -238,62 +254,13 @@ class ConfigurationReader {
   const Checked& checked_;
 };
 
-Parsed<std::shared_ptr<const identity::ApiKeys>> load_api_keys(const ApiKeysConfig& config,
-                                                               Diagnostics& diagnostics) {
-  std::string secret;
-  if (!config.secret_file.empty()) {
-    Parsed<std::string> read = read_secret(config.secret_file);
-    if (!read) return tl::unexpected(std::move(read.error()));
-    secret = *std::move(read);
-  }
-  const Parsed<std::string> text = read_trusted_file(config.file, kKeyFileBytesMax);
-  if (!text) return tl::unexpected(text.error());
-  auto keys = identity::ApiKeys::create(read_api_keys(*text, config.file, diagnostics), secret);
-  if (!keys) return mistake(config.file + ": " + keys.error().message, keys.error().remedy);
-  return std::make_shared<const identity::ApiKeys>(*std::move(keys));
-}
-
-Parsed<std::shared_ptr<const identity::TokenVerifier>> load_tokens(const TokensConfig& config) {
-  std::vector<identity::VerificationKey> keys;
-  for (const std::string& path : config.jwks) {
-    auto read = identity::read_jwks(path);
-    if (!read) return tl::unexpected(std::move(read.error()));
-    for (identity::VerificationKey& key : *read) keys.push_back(std::move(key));
-  }
-  for (const std::string& path : config.public_keys) {
-    Parsed<std::string> pem = read_trusted_file(path, kSecretBytesMax);
-    if (!pem) return tl::unexpected(std::move(pem.error()));
-    auto key = identity::VerificationKey::from_pem(*pem);
-    if (!key) return mistake("'" + path + "': " + key.error().message, key.error().remedy);
-    keys.push_back(*std::move(key));
-  }
-  if (!config.secret_file.empty()) {
-    Parsed<std::string> secret = read_secret(config.secret_file);
-    if (!secret) return tl::unexpected(std::move(secret.error()));
-    auto key = identity::VerificationKey::from_secret(*secret, {});
-    if (!key) {
-      return mistake("'" + config.secret_file + "': " + key.error().message, key.error().remedy);
-    }
-    keys.push_back(*std::move(key));
-  }
-  auto verifier = identity::TokenVerifier::create(config.policy, std::move(keys));
-  if (!verifier) return tl::unexpected(std::move(verifier.error()));
-  return std::make_shared<const identity::TokenVerifier>(*std::move(verifier));
-}
-
-Parsed<std::shared_ptr<const identity::Geo>> load_geo(const ClientsConfig& clients) {
-  auto geo = identity::Geo::open({.country = clients.country_file, .asn = clients.asn_file});
-  if (!geo) return tl::unexpected(std::move(geo.error()));
-  return std::make_shared<const identity::Geo>(*std::move(geo));
-}
-
 // Of the file that the configuration names, or as somebody has read it.
-rules::RuleList rules_of_file(const RulesFileConfig& from, const RulesText* given,
-                              Diagnostics& diagnostics) {
+rules::RuleList rules_of_file(const RulesFileConfig& from, const NamedFiles& files,
+                              const RulesText* given, Diagnostics& diagnostics) {
   if (given != nullptr) return rules::parse_rules_text(given->text, given->file, diagnostics);
   Parsed<rules::Fetched> fetched = rules::FileSource{from.file}.fetch();
   if (fetched) return rules::parse_rules_text(fetched->text, from.file, diagnostics);
-  diagnostics.error(std::move(fetched.error()));
+  files.error(from.file, std::move(fetched.error()), diagnostics);
   return {};
 }
 
@@ -318,35 +285,7 @@ std::vector<std::string> identifying_headers(const ClientsConfig& clients) {
   return names;
 }
 
-// Nobody may believe that nodes count together before they do.
-void warn_of_modes(const rules::RuleList& list, Diagnostics& diagnostics) {
-  for (const rules::Rule& rule : list.rules) {
-    if (rule.mode == rules::Mode::automatic || rule.mode == rules::Mode::local) continue;
-    config::Mistake mistake;
-    mistake.severity = config::Severity::warning;
-    mistake.place = rule.place;
-    mistake.message = fmt::format(
-        "rule '{}' has a mode, but several nodes cannot share a limit yet: each counts for itself",
-        rule.name);
-    mistake.remedy = "leave it out, or write mode: local";
-    diagnostics.add(std::move(mistake));
-  }
-}
-
 }  // namespace
-
-Parsed<std::string> read_secret(const std::string& path) {
-  Parsed<std::string> secret = read_trusted_file(path, kSecretBytesMax);
-  if (!secret) return secret;
-  while (secret->ends_with('\n') || secret->ends_with('\r')) secret->pop_back();
-  if (secret->empty()) return mistake("the secret in '" + path + "' is empty", "write it there");
-  return secret;
-}
-
-void warn_of_exposure(const std::string& secret_file, Diagnostics& diagnostics) {
-  if (secret_file.empty()) return;
-  if (auto exposed = warn_if_world_readable(secret_file)) diagnostics.warning(*std::move(exposed));
-}
 
 Diagnostic all_of(const Diagnostics& diagnostics) {
   std::string text = diagnostics.text();
@@ -356,6 +295,7 @@ Diagnostic all_of(const Diagnostics& diagnostics) {
 
 Configuration read_configuration(std::string_view text, std::string_view file,
                                  Diagnostics& diagnostics, const RulesText* rules) {
+  const std::size_t errors_before = diagnostics.errors();
   const std::optional<config::Document> document = config::parse_document(text, file, diagnostics);
   if (!document) return {};
   if (document->root.is_null()) {
@@ -369,23 +309,29 @@ Configuration read_configuration(std::string_view text, std::string_view file,
   const Reader top{document->root, configuration_section(), checked};
   const ConfigurationReader reader{file, checked};
   Configuration configuration;
-  if (const Node* state = top.find("state")) configuration.state = reader.state(*state);
+  NamedFiles& files = configuration.files;
+  if (const Node* state = top.find("state")) configuration.state = reader.state(*state, files);
   if (const Node* clients = top.find("clients")) {
     configuration.clients = reader.clients(*clients, diagnostics);
   }
   if (const Node* lists = top.find("lists")) {
     const Reader both{*lists, lists_section(), checked};
-    configuration.exceptions.allow = reader.list(both, "allow");
-    configuration.exceptions.deny = reader.list(both, "deny");
+    configuration.exceptions.allow =
+        reader.list(both, "allow", configuration.exception_places.allow);
+    configuration.exceptions.deny = reader.list(both, "deny", configuration.exception_places.deny);
   }
-  configuration.exceptions.overrides = reader.overrides(top);
+  configuration.exceptions.overrides =
+      reader.overrides(top, configuration.exception_places.overrides);
   const Node* const from = top.find("rules_from");
+  std::size_t file_errors = 0;
   if (from != nullptr && Reader{*from, rules_from_section(), checked}.has("file")) {
-    configuration.rules_file = reader.rules_file(*from, configuration.state);
+    configuration.rules_file = reader.rules_file(*from, configuration.state, files);
     refuse_rules_beside(top, *configuration.rules_file, diagnostics);
-    configuration.rules = rules_of_file(*configuration.rules_file, rules, diagnostics);
+    const std::size_t errors_above = diagnostics.errors();
+    configuration.rules = rules_of_file(*configuration.rules_file, files, rules, diagnostics);
+    file_errors = diagnostics.errors() - errors_above;
   } else {
-    if (from != nullptr) configuration.envoy = reader.envoy(*from);
+    if (from != nullptr) configuration.envoy = reader.envoy(*from, files);
     configuration.rules = rules::read_rules(document->root, checked, diagnostics);
   }
   configuration.serve =
@@ -397,39 +343,10 @@ Configuration read_configuration(std::string_view text, std::string_view file,
                   .ignore_parameters = configuration.rules.ignore_parameters,
                   .escaped_slashes = configuration.rules.escaped_slashes},
                  diagnostics);
-  warn_of_modes(configuration.rules, diagnostics);
+  file_errors += configuration.serve.file_errors;
+  configuration.is_well_formed = diagnostics.errors() == errors_before + file_errors;
+  warn_of_no_effect(configuration, diagnostics);
   return configuration;
-}
-
-std::shared_ptr<const identity::Identifier> load_clients(const ClientsConfig& clients,
-                                                         Diagnostics& diagnostics) {
-  const std::size_t errors_before = diagnostics.errors();
-  // What a part is, or null and a mistake more.
-  const auto taken = [&](auto loaded) {
-    if (!loaded) diagnostics.error(std::move(loaded.error()));
-    return loaded ? *std::move(loaded) : nullptr;
-  };
-  identity::IdentifierConfig config;
-  config.address = clients.address;
-  if (clients.api_keys) warn_of_exposure(clients.api_keys->secret_file, diagnostics);
-  if (clients.tokens) warn_of_exposure(clients.tokens->secret_file, diagnostics);
-  if (clients.api_keys) {
-    config.api_keys = taken(load_api_keys(*clients.api_keys, diagnostics));
-    config.api_key_sources = clients.api_keys->sources;
-  }
-  if (clients.tokens) config.tokens = taken(load_tokens(*clients.tokens));
-  if (!clients.country_file.empty() || !clients.asn_file.empty())
-    config.geo = taken(load_geo(clients));
-  auto identifier = taken(identity::Identifier::create(std::move(config)));
-  return diagnostics.errors() == errors_before ? identifier : nullptr;
-}
-
-std::shared_ptr<const rules::EnvoyRules> load_envoy(const EnvoyConfig& envoy,
-                                                    Diagnostics& diagnostics) {
-  const std::size_t errors_before = diagnostics.errors();
-  auto trees = std::make_shared<const rules::EnvoyRules>(rules::load_envoy_directory(
-      envoy.folder, diagnostics, {.merge_domains = envoy.merge_domains}));
-  return diagnostics.errors() == errors_before ? trees : nullptr;
 }
 
 }  // namespace sluice::app

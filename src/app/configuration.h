@@ -5,6 +5,7 @@
 // file of rules is read with it.
 #pragma once
 
+#include "app/named_files.h"
 #include "app/serve_configuration.h"
 #include "config/diagnostics.h"
 #include "config/grammar.h"
@@ -57,6 +58,8 @@ struct ClientsConfig {
   std::string country_file;
   std::string asn_file;
   engine::ClientPolicy policy;
+  config::Place require_place;  // of the key that asks for a proof
+  NamedFiles files;
 };
 
 // Who is treated otherwise than the rules say.
@@ -64,6 +67,13 @@ struct ExceptionsConfig {
   std::vector<engine::ListEntry> allow;
   std::vector<engine::ListEntry> deny;
   std::vector<engine::Override> overrides;
+};
+
+// Where each of those was written.
+struct ExceptionPlaces {
+  std::vector<config::Place> allow;
+  std::vector<config::Place> deny;
+  std::vector<config::Place> overrides;
 };
 
 // Rules in a file of their own, which a server watches.
@@ -85,6 +95,7 @@ struct EnvoyConfig {
   std::string folder;
   bool merge_domains = false;
   engine::EnvoyModes modes;
+  config::Place place;
 };
 
 struct Configuration {
@@ -92,9 +103,14 @@ struct Configuration {
   std::optional<RulesFileConfig> rules_file;  // where those are from; nothing: the file itself
   std::optional<EnvoyConfig> envoy;
   ExceptionsConfig exceptions;
+  ExceptionPlaces exception_places;
   ClientsConfig clients;
   StateConfig state;
   ServeConfig serve;
+  NamedFiles files;  // of state and rules_from; clients and serve have their own
+  // All that is wrong with it is what files that it names hold, or that they are missing: the
+  // others can be looked at.
+  bool is_well_formed = false;
 };
 
 // What a file of rules holds.
@@ -113,7 +129,7 @@ struct RulesText {
 [[nodiscard]] Diagnostic all_of(const config::Diagnostics& diagnostics);
 
 // Opens what the configuration names. Null if there is anything wrong with that; all of it is
-// reported.
+// reported, each where the file is named.
 [[nodiscard]] std::shared_ptr<const identity::Identifier> load_clients(
     const ClientsConfig& clients, config::Diagnostics& diagnostics);
 

@@ -46,18 +46,19 @@ std::unique_ptr<EngineRoom> EngineRoom::open(const Configuration& configuration,
                                              config::Diagnostics& diagnostics,
                                              metrics::Registry* registry) {
   std::unique_ptr<EngineRoom> room{new EngineRoom{clock, registry}};
-  if (!room->open_state(configuration.state, diagnostics)) return nullptr;
+  if (!room->open_state(configuration, diagnostics)) return nullptr;
   if (!room->replace(configuration, diagnostics)) return nullptr;
   return room;
 }
 
-bool EngineRoom::open_state(const StateConfig& state, config::Diagnostics& diagnostics) {
+bool EngineRoom::open_state(const Configuration& configuration, config::Diagnostics& diagnostics) {
+  const StateConfig& state = configuration.state;
   auto table = store::LocalStore::open(
       {.mapping = {.memory = state.memory, .file = state.file}, .background = &clock_},
       clock_.now());
-  if (!table) diagnostics.error(std::move(table.error()));
+  if (!table) configuration.files.error(state.file, std::move(table.error()), diagnostics);
   auto book = engine::BlockBook::open(state.file.empty() ? "" : state.file + ".blocks");
-  if (!book) diagnostics.error(std::move(book.error()));
+  if (!book) configuration.files.error(state.file, std::move(book.error()), diagnostics);
   if (!table || !book) return false;
   table_ = *std::move(table);
   book_ = *std::move(book);

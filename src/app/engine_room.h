@@ -95,7 +95,8 @@ class EngineRoom {
  private:
   EngineRoom(const Clock& clock, metrics::Registry* registry) noexcept
       : clock_(clock), registry_(registry) {}
-  [[nodiscard]] bool open_state(const StateConfig& state, config::Diagnostics& diagnostics);
+  [[nodiscard]] bool open_state(const Configuration& configuration,
+                                config::Diagnostics& diagnostics);
   [[nodiscard]] std::shared_ptr<const engine::EnvoySnapshot> envoy_snapshot(
       const EnvoyConfig& envoy, config::Diagnostics& diagnostics);
   // To be looked up: with what holds later, too.

@@ -1,6 +1,7 @@
 #include "app/reload.h"
 
 #include "app/serve_files.h"
+#include "app/without_effect.h"
 #include "base/read_file.h"
 #include "base/text.h"
 #include "config/document.h"
@@ -108,7 +109,11 @@ bool Reload::take_over(config::Diagnostics& diagnostics) {
   rules::WatchedPaths named = named_files(configuration);
   watch(union_of(named, named_));
   const Named files = load(configuration.serve, diagnostics);
-  if (!diagnostics.ok() || !running_.room->replace(configuration, diagnostics)) return false;
+  if (!diagnostics.ok()) {
+    (void)load_clients(configuration.clients, diagnostics);  // all that is wrong is told at once
+    return false;
+  }
+  if (!running_.room->replace(configuration, diagnostics)) return false;
   named_ = std::move(named);
   text_ = *std::move(text);
   in_force_ = configuration;
@@ -133,9 +138,9 @@ bool Reload::has_same_admin(const ServeConfig& serve) const {
 
 Reload::Named Reload::load(const ServeConfig& serve, config::Diagnostics& diagnostics) {
   Named files{.tls = load_tls(serve, diagnostics, ticket_keys()),
-              .guard = load_guard(serve.admin, diagnostics),
+              .guard = load_guard(serve, diagnostics),
               .log = std::nullopt};
-  if (serve.access_log != log_) files.log = load_access_log(serve.access_log, diagnostics);
+  if (serve.access_log != log_) files.log = load_access_log(serve, diagnostics);
   if (has_same_admin(serve) && running_.admin_needs_token && serve.admin.token_file.empty()) {
     diagnostics.error({.message = "the admin listener can be reached from elsewhere, and would ask "
                                   "for no token",
@@ -180,6 +185,7 @@ Parsed<void> Reload::take_rules(const rules::Fetched& fetched) {
   config::Diagnostics diagnostics;
   Configuration next = in_force_;
   next.rules = rules::parse_rules_text(rules.text, rules.file, diagnostics);
+  warn_of_no_effect(next, diagnostics);
   if (!diagnostics.ok()) return tl::unexpected(all_of(diagnostics));
   const bool has_other_routes =
       !running_.workers.empty() && !reads_paths_alike(next.rules, in_force_.rules);

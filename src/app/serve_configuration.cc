@@ -130,15 +130,15 @@ class ServeReader {
       options.starts_traces = tracing.flag("start", true);
       options.samples_traces = tracing.flag("sampled", true);
     }
-    if (const Node* node = reader.find("tls")) serve.tls = tls(*node);
+    if (const Node* node = reader.find("tls")) serve.tls = tls(*node, serve.files);
   }
 
-  [[nodiscard]] GatewayListener listener(const Node& node) const {
-    if (node.is_scalar()) return {.endpoint = net::Endpoint::parse(node.text).value()};
+  [[nodiscard]] GatewayListener listener(const Node& node, NamedFiles& files) const {
+    if (node.is_scalar()) return {.endpoint = endpoint(node, "listen.gateway", files)};
     const Reader reader{node, listener_section(), checked_};
     GatewayListener listener;
-    if (reader.has("address")) {
-      listener.endpoint = net::Endpoint::parse(reader.text("address")).value();
+    if (const Node* address = reader.find("address")) {
+      listener.endpoint = endpoint(*address, "listen.gateway.address", files);
     }
     listener.proxy_protocol = reader.flag("proxy_protocol", false);
     const bool is_path = listener.endpoint.kind == net::Endpoint::Kind::unix_path;
@@ -149,10 +149,11 @@ class ServeReader {
     return listener;
   }
 
-  void access_log(const Node& map, AccessLogConfig& log) const {
+  void access_log(const Node& map, ServeConfig& serve) const {
     const Reader reader{map, access_log_section(), checked_};
+    AccessLogConfig& log = serve.access_log;
     const std::string_view file = reader.text("file", "-");
-    log.file = file == "-" ? "-" : path(file);
+    log.file = file == "-" ? "-" : named(reader, "file", "access_log", serve.files);
     log.json = reader.text("format", "text") == "json";
     take(reader, "refusals_per_second", log.refusals_per_second);
   }
@@ -160,11 +161,12 @@ class ServeReader {
   // Without a token only this machine may reach it.
   void admin(const Reader& listen, const Node* map, ServeConfig& serve) const {
     if (map != nullptr) {
-      serve.admin.token_file = path(Reader{*map, admin_section(), checked_}.text("token_file"));
+      serve.admin.token_file =
+          named(Reader{*map, admin_section(), checked_}, "token_file", "admin", serve.files);
     }
     for (const Node* node : listen.list("admin")) {
       const net::Endpoint& endpoint =
-          serve.listen.admin.emplace_back(net::Endpoint::parse(node->text).value());
+          serve.listen.admin.emplace_back(this->endpoint(*node, "listen.admin", serve.files));
       if (!serve.admin.token_file.empty() || is_on_this_machine(endpoint)) continue;
       diagnostics_.error(*node,
                          fmt::format("{} can be reached from elsewhere, and asks for no token",
@@ -187,13 +189,40 @@ class ServeReader {
     if (headers != nullptr && headers->is_map()) {
       const Reader reader{*headers, rate_headers_section(), checked_};
       take_rate_headers(reader, options);
-      take_partitions(reader, options, serve.files_read);
+      take_partitions(reader, options, serve);
     } else if (headers != nullptr) {
       options.families = families(config::items_of(*headers, checked_));
     }
     Parsed<frontend::RateHeaders> made = frontend::RateHeaders::create(options);
     if (!made) return diagnostics_.error(*headers, made.error());
     serve.gateway.answers = std::make_shared<const frontend::Answers>(*std::move(made));
+  }
+
+  // What no request reaches.
+  void warn_of_unused(const Reader& top, const ServeConfig& serve) const {
+    if (serve.listen.gateway.empty()) {
+      for (const std::string_view key : {"upstreams", "routes", "gateway", "access_log"}) {
+        const Node* const node = top.find(key);
+        if (node == nullptr) continue;
+        diagnostics_.warning(*node, fmt::format("'{}' has no effect: no gateway listens", key),
+                             "write listen: {gateway: ADDRESS}, or leave it out");
+      }
+      return;
+    }
+    const Node* const upstreams = top.find("upstreams");
+    if (upstreams == nullptr || !diagnostics_.ok()) return;
+    for (std::size_t i = 0; i < upstreams->size(); ++i) {
+      const std::string& name = upstreams->key(i).text;
+      const bool is_used =
+          std::ranges::any_of(serve.gateway.routes, [&](const gateway::RouteOptions& route) {
+            return serve.gateway.upstreams[route.upstream].name == name;
+          });
+      if (is_used) continue;
+      diagnostics_.warning(
+          upstreams->key(i),
+          fmt::format("the upstream '{}' has no effect: no route leads to it", name),
+          "name it in a route, or leave it out");
+    }
   }
 
  private:
@@ -228,13 +257,16 @@ class ServeReader {
   }
 
   void take_partitions(const Reader& reader, frontend::RateHeaderOptions& options,
-                       std::vector<std::string>& files) const {
-    const Node* const file = reader.find("partition_secret_file");
-    if (file == nullptr) return;
-    files.push_back(path(file->text));
-    warn_of_exposure(files.back(), diagnostics_);
-    Parsed<std::string> secret = read_secret(files.back());
-    if (!secret) return diagnostics_.error(*file, secret.error());
+                       ServeConfig& serve) const {
+    const std::string file = named(reader, "partition_secret_file", "gateway.headers", serve.files);
+    if (file.empty()) return;
+    serve.files_read.push_back(file);
+    warn_of_exposure(file, diagnostics_);
+    Parsed<std::string> secret = read_secret(file);
+    if (!secret) {
+      ++serve.file_errors;
+      return serve.files.error(file, std::move(secret.error()), diagnostics_);
+    }
     options.partition_secret = *std::move(secret);
   }
 
@@ -285,6 +317,20 @@ class ServeReader {
                ? std::string{}
                : (std::filesystem::path{context_.folder} / written).lexically_normal().string();
   }
+  // The same, noted as named by that key of the section.
+  [[nodiscard]] std::string named(const Reader& reader, std::string_view key,
+                                  std::string_view section, NamedFiles& files) const {
+    const Node* const node = reader.find(key);
+    if (node == nullptr) return {};
+    files.add(*node, fmt::format("{}.{}", section, key), path(node->text));
+    return path(node->text);
+  }
+  [[nodiscard]] static net::Endpoint endpoint(const Node& node, std::string key,
+                                              NamedFiles& files) {
+    net::Endpoint endpoint = net::Endpoint::parse(node.text).value();
+    files.add(node, std::move(key), endpoint.text());
+    return endpoint;
+  }
   static void take(const Reader& reader, std::string_view key, Nanos& into) {
     if (reader.has(key)) into = parse_duration(reader.text(key)).value();
   }
@@ -325,38 +371,47 @@ class ServeReader {
     take(reader, "failures", options.failures);
     take(reader, "left_alone", options.left_alone_for);
     options.host = reader.text("host");
-    if (const Node* node = reader.find("tls")) options.tls = upstream_tls(*node, serve);
+    if (const Node* node = reader.find("tls")) {
+      options.tls = upstream_tls(options.name, *node, serve);
+    }
     return options;
   }
 
-  [[nodiscard]] std::shared_ptr<const net::TlsClient> upstream_tls(const Node& node,
+  [[nodiscard]] std::shared_ptr<const net::TlsClient> upstream_tls(const std::string& name,
+                                                                   const Node& node,
                                                                    ServeConfig& serve) const {
     net::TlsClientOptions options;
     if (node.is_map()) {
       const Reader reader{node, upstream_tls_section(), checked_};
       options.verify = reader.flag("verify", true);
-      options.ca_file = path(reader.text("ca"));
+      options.ca_file = named(reader, "ca", fmt::format("upstreams.{}.tls", name), serve.files);
       if (!options.ca_file.empty()) serve.files_read.push_back(options.ca_file);
+      if (!options.ca_file.empty() && !options.verify) {
+        diagnostics_.warning(*reader.find("ca"), "'ca' has no effect: certificates are not checked",
+                             "leave it out, or write verify: true");
+      }
     } else if (node.text != "true") {
       return nullptr;
     }
     auto client = net::TlsClient::load(options);
     if (!client) {
-      diagnostics_.error(node, client.error());
+      ++serve.file_errors;
+      serve.files.error(options.ca_file, std::move(client.error()), diagnostics_);
       return nullptr;
     }
     return *std::move(client);
   }
 
-  [[nodiscard]] TlsConfig tls(const Node& map) const {
+  [[nodiscard]] TlsConfig tls(const Node& map, NamedFiles& files) const {
+    constexpr std::string_view kCertificates = "gateway.tls.certificates";
     const Reader reader{map, tls_section(), checked_};
     TlsConfig tls;
     for (const Node* node : reader.list("certificates")) {
       const Reader one{*node, certificate_section(), checked_};
-      tls.options.certificates.push_back(
-          {.chain = path(one.text("certificate")), .key = path(one.text("key"))});
+      tls.options.certificates.push_back({.chain = named(one, "certificate", kCertificates, files),
+                                          .key = named(one, "key", kCertificates, files)});
     }
-    tls.options.client_ca_file = path(reader.text("client_ca"));
+    tls.options.client_ca_file = named(reader, "client_ca", "gateway.tls", files);
     if (reader.has("client_ca")) {
       const bool required = reader.text("client_certificates", "optional") == "required";
       tls.options.client_certificates =
@@ -396,7 +451,7 @@ ServeConfig read_serve(const Node& root, const Checked& checked, const ServeCont
   if (const Node* node = top.find("listen")) {
     const Reader listen{*node, listen_section(), checked};
     for (const Node* one : listen.list("gateway")) {
-      serve.listen.gateway.push_back(reader.listener(*one));
+      serve.listen.gateway.push_back(reader.listener(*one, serve.files));
     }
     reader.admin(listen, top.find("admin"), serve);
   }
@@ -405,13 +460,14 @@ ServeConfig read_serve(const Node& root, const Checked& checked, const ServeCont
   for (const Node* node : top.list("routes")) reader.route(*node, serve.gateway);
   reader.warn_of_prefixes(top.list("routes"));
   if (const Node* node = top.find("gateway")) reader.gateway(*node, serve);
-  if (const Node* node = top.find("access_log")) reader.access_log(*node, serve.access_log);
+  if (const Node* node = top.find("access_log")) reader.access_log(*node, serve);
   if (const Node* node = top.find("drain")) reader.drain(*node, serve.drain);
   reader.answers(top.find("gateway"), serve);
   if (!serve.listen.gateway.empty() && serve.gateway.routes.empty() && !top.has("routes")) {
     diagnostics.error(*top.find("listen"), "the gateway has no routes",
                       "write where requests go: upstreams and routes");
   }
+  reader.warn_of_unused(top, serve);
   return serve;
 }
 

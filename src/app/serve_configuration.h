@@ -1,6 +1,7 @@
 // What a server needs besides rules: where to listen, where to pass requests on.
 #pragma once
 
+#include "app/named_files.h"
 #include "config/diagnostics.h"
 #include "config/grammar.h"
 #include "frontend/gateway/gateway_options.h"
@@ -62,6 +63,8 @@ struct ServeConfig {
   AdminConfig admin;
   DrainConfig drain;
   std::vector<std::string> files_read;  // certificates of upstreams, the secret of partitions
+  NamedFiles files;                     // all of its files, and its addresses
+  std::size_t file_errors = 0;          // of the mistakes, those with such a file
 };
 
 // How many there will be.

@@ -1,6 +1,7 @@
 #include "app/serve_files.h"
 
 #include "app/configuration.h"
+#include "base/read_file.h"
 
 #include <fmt/format.h>
 
@@ -15,6 +16,26 @@ namespace sluice::app {
 namespace {
 
 constexpr std::size_t kTokenBytesMin = 16;
+constexpr std::size_t kTlsFileBytesMax = std::size_t{16} << 20U;
+
+// All that are missing are told of, not only the first.
+bool can_read_all(const net::TlsServerOptions& options, const NamedFiles& files,
+                  config::Diagnostics& diagnostics) {
+  bool can = true;
+  const auto look_at = [&](const std::string& path) {
+    if (path.empty()) return;
+    auto read = read_file(path, kTlsFileBytesMax);
+    if (read) return;
+    files.error(path, std::move(read.error()), diagnostics);
+    can = false;
+  };
+  for (const net::CertificateFiles& one : options.certificates) {
+    look_at(one.chain);
+    look_at(one.key);
+  }
+  look_at(options.client_ca_file);
+  return can;
+}
 
 }  // namespace
 
@@ -26,9 +47,10 @@ std::shared_ptr<const net::TlsServer> load_tls(const ServeConfig& serve,
     warn_of_exposure(files.key, diagnostics);
   }
   net::TlsServerOptions options = serve.tls->options;
+  if (!can_read_all(options, serve.files, diagnostics)) return nullptr;
   options.tickets = std::move(tickets);
   auto loaded = net::TlsServer::load(options);
-  if (!loaded) diagnostics.error(std::move(loaded.error()));
+  if (!loaded) serve.files.error(std::move(loaded.error()), diagnostics);
   return loaded ? *std::move(loaded) : nullptr;
 }
 
@@ -67,17 +89,20 @@ rules::WatchedPaths named_files(const Configuration& configuration) {
   return named;
 }
 
-std::optional<AccessLogSink> load_access_log(const AccessLogConfig& config,
+std::optional<AccessLogSink> load_access_log(const ServeConfig& serve,
                                              config::Diagnostics& diagnostics) {
-  auto opened = open_access_log(config);
+  auto opened = open_access_log(serve.access_log);
   if (opened) return *std::move(opened);
-  diagnostics.error({.message = "the access log: " + opened.error().message,
-                     .remedy = std::move(opened.error().remedy)});
+  serve.files.error(serve.access_log.file,
+                    {.message = "the access log: " + opened.error().message,
+                     .remedy = std::move(opened.error().remedy)},
+                    diagnostics);
   return std::nullopt;
 }
 
-std::shared_ptr<const admin::Guard> load_guard(const AdminConfig& config,
+std::shared_ptr<const admin::Guard> load_guard(const ServeConfig& serve,
                                                config::Diagnostics& diagnostics) {
+  const AdminConfig& config = serve.admin;
   if (config.token_file.empty()) return std::make_shared<const admin::Guard>();
   warn_of_exposure(config.token_file, diagnostics);
   Parsed<std::string> token = read_secret(config.token_file);
@@ -86,7 +111,7 @@ std::shared_ptr<const admin::Guard> load_guard(const AdminConfig& config,
                     "make one by: openssl rand -hex 32");
   }
   if (!token) {
-    diagnostics.error(std::move(token.error()));
+    serve.files.error(config.token_file, std::move(token.error()), diagnostics);
     return nullptr;
   }
   return std::make_shared<const admin::Guard>(*token);

@@ -28,11 +28,11 @@ namespace sluice::app {
 [[nodiscard]] rules::WatchedPaths named_files(const Configuration& configuration);
 
 // Nothing, with what is wrong reported, if it cannot be written.
-[[nodiscard]] std::optional<AccessLogSink> load_access_log(const AccessLogConfig& config,
+[[nodiscard]] std::optional<AccessLogSink> load_access_log(const ServeConfig& serve,
                                                            config::Diagnostics& diagnostics);
 
 // Without a file there is a guard without a token.
-[[nodiscard]] std::shared_ptr<const admin::Guard> load_guard(const AdminConfig& config,
+[[nodiscard]] std::shared_ptr<const admin::Guard> load_guard(const ServeConfig& serve,
                                                              config::Diagnostics& diagnostics);
 
 }  // namespace sluice::app

@@ -27,17 +27,18 @@ class ServeFiles : public ::testing::Test {
 
 // Whoever can write into it lets himself in; whoever can read it is in.
 TEST_F(ServeFiles, AreToBeOfTheirOwnerWhereTheyHoldTheTokenOfOperators) {
-  const AdminConfig config{.token_file = folder_.file("token")};
+  ServeConfig serve;
+  serve.admin.token_file = folder_.file("token");
   write("token", "a token of more than 16 bytes", 0600);
-  EXPECT_NE(load_guard(config, diagnostics_), nullptr);
+  EXPECT_NE(load_guard(serve, diagnostics_), nullptr);
   EXPECT_TRUE(diagnostics_.empty()) << diagnostics_.text();
   write("token", "a token of more than 16 bytes", 0644);
-  EXPECT_NE(load_guard(config, diagnostics_), nullptr);
+  EXPECT_NE(load_guard(serve, diagnostics_), nullptr);
   EXPECT_EQ(diagnostics_.warnings(), 1U);
-  EXPECT_THAT(diagnostics_.text(), HasSubstr("chmod o-r " + config.token_file));
+  EXPECT_THAT(diagnostics_.text(), HasSubstr("chmod o-r " + serve.admin.token_file));
   write("token", "a token of more than 16 bytes", 0666);
-  EXPECT_EQ(load_guard(config, diagnostics_), nullptr);
-  EXPECT_THAT(diagnostics_.text(), HasSubstr("chmod o-w " + config.token_file));
+  EXPECT_EQ(load_guard(serve, diagnostics_), nullptr);
+  EXPECT_THAT(diagnostics_.text(), HasSubstr("chmod o-w " + serve.admin.token_file));
 }
 
 TEST_F(ServeFiles, AreWarnedOfWhereEverybodyMayReadAPrivateKey) {

@@ -4,6 +4,7 @@
 #include "app/overview.h"
 #include "app/request_observer.h"
 #include "app/serve_files.h"
+#include "app/start_check.h"
 #include "base/descriptor_limit.h"
 #include "base/duration.h"
 #include "base/mapped_files.h"
@@ -21,16 +22,6 @@ namespace sluice::app {
 namespace {
 
 constexpr Nanos kLookEvery{std::chrono::milliseconds{20}};
-
-Diagnostic nothing_to_listen_on(const ListenConfig& listen) {
-  return {.message = listen.admin.empty()
-                         ? "the file names nothing to listen on"
-                         : "the file names nothing to listen on but admin, which shows what a "
-                           "gateway does",
-          .remedy =
-              "write listen: {gateway: 127.0.0.1:8080}, upstreams and routes, as `sluice "
-              "init` does"};
-}
 
 // Those that the file names, inherited or not, and inherited ones with that name besides.
 Parsed<std::vector<net::Listener>> open_admin_listeners(
@@ -99,8 +90,10 @@ void Server::end() {
 bool Server::open_all(config::Diagnostics& diagnostics) {
   raise_descriptor_limit();
   const RulesText none{.text = "rules: []", .file = {}};
-  Configuration configuration =
-      read_configuration(options_.text, options_.file, diagnostics, &none);
+  config::Diagnostics found;
+  Configuration configuration = read_configuration(options_.text, options_.file, found, &none);
+  // With the rules of another file all is read again, and its warnings are told then.
+  if (!found.ok() || !configuration.rules_file) diagnostics = std::move(found);
   if (!diagnostics.ok()) return false;
   if (configuration.serve.listen.gateway.empty()) {
     diagnostics.error(nothing_to_listen_on(configuration.serve.listen));
@@ -119,8 +112,13 @@ bool Server::open_all(config::Diagnostics& diagnostics) {
   open_metrics(count);
   explain_lost_files();
   running_.room = EngineRoom::open(configuration, clock_, diagnostics, running_.registry.get());
-  if (running_.room == nullptr) return false;
-  if (configuration.rules_file && !open_rules(*configuration.rules_file, diagnostics)) return false;
+  if (running_.room == nullptr) {
+    // All that is wrong with files is told at once.
+    (void)load_tls(configuration.serve, diagnostics);
+    (void)load_guard(configuration.serve, diagnostics);
+    return false;
+  }
+  if (configuration.rules_file && !open_rules(configuration, diagnostics)) return false;
 
   const auto turn = reload_->turn();
   if (configuration.rules_file) {
@@ -165,14 +163,15 @@ bool Server::open_loop(config::Diagnostics& diagnostics) {
   return true;
 }
 
-bool Server::open_rules(const RulesFileConfig& config, config::Diagnostics& diagnostics) {
+bool Server::open_rules(const Configuration& configuration, config::Diagnostics& diagnostics) {
+  const RulesFileConfig& config = *configuration.rules_file;
   running_.feed = std::make_unique<RuleFeed>(
       config, RuleFeed::Parts{
                   .clock = clock_,
                   .accept = [this](const auto& fetched) { return reload_->take_rules(fetched); },
                   .say = who_hears().say});
   Parsed<void> started = running_.feed->start();
-  if (!started) diagnostics.error(std::move(started.error()));
+  if (!started) configuration.files.error(config.file, std::move(started.error()), diagnostics);
   return started.has_value();
 }
 
@@ -195,14 +194,17 @@ bool Server::open_workers(const ServeConfig& serve, unsigned count,
                           config::Diagnostics& diagnostics) {
   const ServerWorker::Serving serving{.options = metered(serve.gateway, *running_.registry),
                                       .tls = load_tls(serve, diagnostics, reload_->ticket_keys())};
-  if (!diagnostics.ok()) return false;
+  if (!diagnostics.ok()) {
+    (void)load_guard(serve, diagnostics);
+    return false;
+  }
   auto opened = open_listeners(serve.listen.gateway, std::move(inherited), count);
   if (!opened) {
-    diagnostics.error(std::move(opened.error()));
+    serve.files.error(std::move(opened.error()), diagnostics);
     return false;
   }
   inherited = std::move(opened->left);
-  const auto log = load_access_log(serve.access_log, diagnostics);
+  const auto log = load_access_log(serve, diagnostics);
   if (!log) return false;
   for (unsigned i = 0; i < count; ++i) {
     auto loop = net::EventLoop::create(clock_);
@@ -257,12 +259,12 @@ RequestObserver::Operator Server::who_hears() {
 bool Server::open_admin(const ServeConfig& serve, std::vector<net::InheritedListener>& inherited,
                         config::Diagnostics& diagnostics) {
   auto listeners = open_admin_listeners(serve, inherited);
-  if (!listeners) diagnostics.error(std::move(listeners.error()));
+  if (!listeners) serve.files.error(std::move(listeners.error()), diagnostics);
   if (!listeners || listeners->empty()) return listeners.has_value();
   running_.admin_needs_token = std::ranges::any_of(*listeners, [](const net::Listener& listener) {
     return !is_on_this_machine(listener.endpoint());
   });
-  auto guard = load_guard(serve.admin, diagnostics);
+  auto guard = load_guard(serve, diagnostics);
   if (guard == nullptr) return false;
   auto overview = std::make_unique<Overview>(Overview::Parts{.facts = *running_.facts,
                                                              .room = *running_.room,

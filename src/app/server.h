@@ -63,7 +63,8 @@ class Server {
   [[nodiscard]] bool open_all(config::Diagnostics& diagnostics);
   [[nodiscard]] bool open_loop(config::Diagnostics& diagnostics);
   void open_metrics(unsigned workers);
-  [[nodiscard]] bool open_rules(const RulesFileConfig& config, config::Diagnostics& diagnostics);
+  [[nodiscard]] bool open_rules(const Configuration& configuration,
+                                config::Diagnostics& diagnostics);
   [[nodiscard]] bool open_workers(const ServeConfig& serve, unsigned count,
                                   std::vector<net::InheritedListener>& inherited,
                                   config::Diagnostics& diagnostics);

@@ -25,42 +25,58 @@ tl::unexpected<Diagnostic> system_mistake(const std::string& name, int error) {
       error == EISDIR ? "a file is needed, not a folder" : "check the path and who may read it");
 }
 
+// How people call it.
+std::string name_of(const std::string& path) { return path == "-" ? kStandardInput : path; }
+
+class DescriptorBytes final : public ByteSource {
+ public:
+  DescriptorBytes(int descriptor, std::string name)
+      : descriptor_(descriptor), name_(std::move(name)) {}
+  DescriptorBytes(const DescriptorBytes&) = delete;
+  DescriptorBytes& operator=(const DescriptorBytes&) = delete;
+  ~DescriptorBytes() override {
+    if (descriptor_ > STDIN_FILENO) ::close(descriptor_);
+  }
+
+  [[nodiscard]] Parsed<std::size_t> read(std::span<char> into) override {
+    while (true) {
+      const ssize_t got = ::read(descriptor_, into.data(), into.size());
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno != EINTR) return system_mistake(name_, errno);
+    }
+  }
+
+ private:
+  int descriptor_;
+  std::string name_;
+};
+
 }  // namespace
 
-Parsed<LineReader> LineReader::open(const std::string& path) {
-  if (path == "-") return LineReader{STDIN_FILENO, kStandardInput};
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+Parsed<std::unique_ptr<ByteSource>> open_bytes(const std::string& path) {
+  const bool is_input = path == "-";
+  const int descriptor = is_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return system_mistake(path, errno);
-  return LineReader{descriptor, path};
+  return std::make_unique<DescriptorBytes>(descriptor, name_of(path));
 }
 
-LineReader::LineReader(int descriptor, std::string name)
-    : descriptor_(descriptor), name_(std::move(name)), buffer_(4 * kLineMax) {}
-
-LineReader::LineReader(LineReader&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      name_(std::move(other.name_)),
-      buffer_(std::move(other.buffer_)),
-      begin_(other.begin_),
-      end_(other.end_),
-      line_number_(other.line_number_),
-      is_cut_off_(other.is_cut_off_) {}
-
-LineReader::~LineReader() {
-  if (descriptor_ > STDIN_FILENO) ::close(descriptor_);
+Parsed<LineReader> LineReader::open(const std::string& path) {
+  auto source = open_bytes(path);
+  if (!source) return tl::unexpected(std::move(source.error()));
+  return LineReader{*std::move(source), name_of(path)};
 }
+
+LineReader::LineReader(std::unique_ptr<ByteSource> source, std::string name)
+    : source_(std::move(source)), name_(std::move(name)), buffer_(4 * kLineMax) {}
 
 Parsed<bool> LineReader::fill() {
   std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
             buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin());
   end_ -= std::exchange(begin_, 0);
-  while (true) {
-    const ssize_t got = ::read(descriptor_, buffer_.data() + end_, buffer_.size() - end_);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_mistake(name_, errno);
-    end_ += static_cast<std::size_t>(got);
-    return got > 0;
-  }
+  const Parsed<std::size_t> got = source_->read(std::span{buffer_}.subspan(end_));
+  if (!got) return tl::unexpected(got.error());
+  end_ += *got;
+  return *got > 0;
 }
 
 std::string_view LineReader::take_line(std::size_t length, std::size_t with_break) {

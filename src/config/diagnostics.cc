@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "config/document.h"
+#include "config/mistake_at.h"
 
 #include <fmt/format.h>
 
@@ -55,6 +56,12 @@ std::string line_of(const Source& source, const Place& place) {
   return source.confidential ? std::string{} : std::string{source.line(place.line)};
 }
 
+std::size_t more_than(std::size_t total, std::size_t shown) noexcept {
+  return total > shown ? total - shown : 0;
+}
+
+}  // namespace
+
 Mistake mistake_at(const Node& at, Severity severity, std::string message, std::string remedy) {
   const Place place = at.place();
   return {.severity = severity,
@@ -64,12 +71,6 @@ Mistake mistake_at(const Node& at, Severity severity, std::string message, std::
           .message = std::move(message),
           .remedy = std::move(remedy)};
 }
-
-std::size_t more_than(std::size_t total, std::size_t shown) noexcept {
-  return total > shown ? total - shown : 0;
-}
-
-}  // namespace
 
 std::string Mistake::headline() const {
   std::string text;

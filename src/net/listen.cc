@@ -1,11 +1,13 @@
 #include "net/listen.h"
 
+#include "net/listen_check.h"
 #include "net/lookup.h"
 #include "net/socket_address.h"
 
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <optional>
@@ -50,17 +52,20 @@ FileDescriptor new_socket(int family) noexcept {
   return FileDescriptor{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
 }
 
+bool set_for_binding(int number, int family, bool v6_only) noexcept {
+  return set_flag(number, SOL_SOCKET, SO_REUSEADDR, true) &&
+         (family != AF_INET6 || set_flag(number, IPPROTO_IPV6, IPV6_V6ONLY, v6_only));
+}
+
 // What connections inherit from the socket that accepts them is set once, here.
 Parsed<Listener> listen_on_ip(const Endpoint& endpoint, const SocketAddress& address, bool v6_only,
                               const ListenOptions& options) {
   FileDescriptor descriptor = new_socket(address.family());
   if (!descriptor) return cannot_listen(endpoint, errno);
   const int number = descriptor.get();
-  const bool is_set =
-      set_flag(number, SOL_SOCKET, SO_REUSEADDR, true) &&
-      set_flag(number, SOL_SOCKET, SO_REUSEPORT, options.reuse_port) &&
-      set_flag(number, IPPROTO_TCP, TCP_NODELAY, true) &&
-      (address.family() != AF_INET6 || set_flag(number, IPPROTO_IPV6, IPV6_V6ONLY, v6_only));
+  const bool is_set = set_for_binding(number, address.family(), v6_only) &&
+                      set_flag(number, SOL_SOCKET, SO_REUSEPORT, options.reuse_port) &&
+                      set_flag(number, IPPROTO_TCP, TCP_NODELAY, true);
   if (!is_set || ::bind(number, address.get(), address.size()) != 0 ||
       ::listen(number, options.backlog) != 0) {
     return cannot_listen(endpoint, errno);
@@ -124,7 +129,55 @@ Parsed<Listener> listen_on_path(const Endpoint& endpoint, const ListenOptions& o
   return listener;
 }
 
+// ---- only looking -----------------------------------------------------------------------------
+
+// Why binding would fail; 0: it would not. A socket that is bound and does not listen takes no
+// connections.
+int error_of_binding(const SocketAddress& address, bool v6_only) noexcept {
+  const FileDescriptor descriptor = new_socket(address.family());
+  if (!descriptor || !set_for_binding(descriptor.get(), address.family(), v6_only)) return errno;
+  return ::bind(descriptor.get(), address.get(), address.size()) == 0 ? 0 : errno;
+}
+
+int error_of_binding_any(std::uint16_t port) noexcept {
+  if (!new_socket(AF_INET6)) return error_of_binding(SocketAddress::of(IpAddress{}, port), true);
+  return error_of_binding(SocketAddress::of(IpAddress{.is_v4 = false}, port), false);
+}
+
+int error_of_path(const std::string& path) {
+  const std::optional<SocketAddress> address = SocketAddress::of_path(path);
+  if (!address) return ENAMETOOLONG;
+  struct stat found{};
+  if (::lstat(path.c_str(), &found) == 0) return is_stale_socket(*address, path) ? 0 : EADDRINUSE;
+  const std::filesystem::path above = std::filesystem::path{path}.parent_path();
+  const std::string folder = above.empty() ? "." : above.string();
+  return ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
 }  // namespace
+
+std::optional<CannotListen> why_not_listen(const Endpoint& endpoint) {
+  int error = 0;
+  switch (endpoint.kind) {
+    case Endpoint::Kind::any: error = error_of_binding_any(endpoint.port); break;
+    case Endpoint::Kind::address:
+      error = error_of_binding(SocketAddress::of(endpoint.address, endpoint.port), true);
+      break;
+    case Endpoint::Kind::name: {
+      const Parsed<Addresses> addresses = look_up(endpoint.name);
+      if (!addresses) {
+        return CannotListen{.what = cannot_listen(endpoint, addresses.error().text()).value()};
+      }
+      error = error_of_binding(SocketAddress::of(addresses->front(), endpoint.port), true);
+      break;
+    }
+    case Endpoint::Kind::unix_path: error = error_of_path(endpoint.name); break;
+  }
+  if (error == 0) return std::nullopt;
+  return CannotListen{.is_in_use = error == EADDRINUSE,
+                      .is_not_permitted = error == EACCES || error == EPERM,
+                      .what = cannot_listen(endpoint, error).value()};
+}
 
 Listener::Listener(FileDescriptor descriptor, Endpoint endpoint)
     : descriptor_(std::move(descriptor)), endpoint_(std::move(endpoint)) {

@@ -218,6 +218,22 @@ void check_scale(const Rule& rule, const Reader& reader, const ParseContext& con
                             "leave out 'scale' or 'count'");
 }
 
+// Nobody may believe that nodes count together before they do.
+void check_sharing(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  const bool is_of_one_node = rule.mode == Mode::automatic || rule.mode == Mode::local;
+  for (const std::string_view key : {"mode", "tolerance", "on_failure"}) {
+    const bool is_mode = key == "mode";
+    const Node* const node = reader.find(key);
+    if (node == nullptr || (is_mode && is_of_one_node)) continue;
+    context.diagnostics.warning(
+        *node,
+        fmt::format("rule '{}': '{}' has no effect: several nodes cannot share a limit yet, each "
+                    "counts for itself",
+                    rule.name, key),
+        is_mode ? "leave it out, or write mode: local" : "leave it out");
+  }
+}
+
 }  // namespace
 
 void check_rule(const Rule& rule, const Reader& reader, const ParseContext& context) {
@@ -229,6 +245,7 @@ void check_rule(const Rule& rule, const Reader& reader, const ParseContext& cont
   check_missing(rule, reader, context);
   check_count_denied(rule, reader, context);
   check_scale(rule, reader, context);
+  check_sharing(rule, reader, context);
 }
 
 namespace {

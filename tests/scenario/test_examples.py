@@ -1,5 +1,6 @@
 """The configurations under examples/rules, each with a recorded trace and what must come of it."""
 
+import gzip
 import json
 import os
 import unittest
@@ -255,11 +256,41 @@ class Replay(ScenarioTest):
         ):
             log = self.file("access.log", line + "\n")
             self.refuses(3, message, "replay", log, "--rules", rules)
-        cut = self.file("access.log", self.LOG + "junk\n" + self.LOG)
-        self.refuses(3, r"access.log:3: the line cannot be read", "replay", cut, "--rules", rules)
+        self.refuses(2, r"--strict requires --rules", "replay", "--limit", "1/1s", "--strict")
         alone = self.file("access.log", "junk")
         self.refuses(3, r"access.log:1: the line cannot be read", "replay", alone, "--rules", rules)
         self.refuses(2, r"--diff requires --rules", "replay", "--limit", "1/1s", "--diff", rules)
+
+    # At the front, where the form of the log is not known yet, and in the middle of it.
+    def test_lines_that_cannot_be_read_are_left_out_and_counted(self):
+        rules = ("--rules", configuration("closed"))
+        json_line = '{"time":"2026-01-01T00:00:09Z","ip":"192.0.2.1","target":"/"}\n'
+        for log, requests in (
+            (self.LOG + "junk\n\x00{\n" + self.LOG, 4),
+            ("junk\n" + json_line + "junk\n", 1),
+        ):
+            file = self.file("access.log", log)
+            done = sluice("replay", file, *rules)
+            self.assertEqual(done.code, 0, done.err)
+            self.assertIn(f"{requests} request", done.out)
+            self.assertIn("note: 2 lines could not be read and are left out", done.err)
+            number = log.split("\n").index("junk") + 1
+            self.assertIn(f"the first: {file}:{number}: the line cannot be read", done.err)
+            self.refuses(3, f"access.log:{number}: the line", "replay", file, *rules, "--strict")
+            last = sluice("replay", file, *rules, "--diff", rules[1], "--json").json_lines()[-1]
+            self.assertEqual(last["summary"]["skipped"], 2)
+
+    def test_a_log_compressed_by_gzip(self):
+        rules = ("--rules", configuration("closed"))
+        packed = gzip.compress(self.LOG.encode()) + gzip.compress(self.LOG.encode())
+        file = os.path.join(self.folder, "access.log.1.gz")
+        for content, code in ((packed, 0), (packed[:-3], 3)):
+            with open(file, "wb") as stream:
+                stream.write(content)
+            done = sluice("replay", file, *rules)
+            self.assertEqual(done.code, code, done.err)
+            where = done.out if code == 0 else done.err
+            self.assertIn("4 requests" if code == 0 else "access.log.1.gz is cut off", where)
 
 
 if __name__ == "__main__":

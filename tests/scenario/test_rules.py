@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import socket
 import unittest
 
 from support import ScenarioTest, sluice
@@ -58,7 +59,8 @@ class Check(ScenarioTest):
         done = sluice("check", keys)
         self.assertEqual(done.code, 1)
         self.assertRegex(done.err, r"cannot read '.*keys.json'")
-        self.assertIn("1 mistake in the files that it names (--offline does not look", done.err)
+        self.assertIn("clients.api_keys.file: cannot read", done.err)
+        self.assertIn("1 mistake in what it names (--offline does not look", done.err)
         self.assertEqual(json.loads(sluice("check", "--json", keys).out)["errors"], 1)
         self.ok("check", "--offline", keys)
         self.refuses(2, r"FILE is required", "check")
@@ -80,15 +82,70 @@ class Check(ScenarioTest):
             done = sluice("check", file)
             self.assertEqual(done.code, 1, more)
             self.assertRegex(done.err, problem)
-            self.ok("check", "--offline", file)
+            self.assertEqual(sluice("check", "--offline", file).code, 0)
 
     def test_modes_that_do_nothing_yet(self):
         rule = "  - {name: shared, limit: 5/1s, per: [ip], mode: gossip}\n"
         done = sluice("check", self.file("sluice.yaml", "rules:\n" + rule))
         self.assertEqual(done.code, 0)
-        self.assertRegex(done.err, r"sluice\.yaml:2:5: warning: rule 'shared' has a mode, but")
+        self.assertRegex(done.err, r"sluice\.yaml:2:50: warning: rule 'shared': 'mode' has no eff")
         local = self.file("sluice.yaml", "rules:\n" + rule.replace("gossip", "local"))
         self.assertEqual(self.ok("check", local).err, "")
+
+    # Each with its place and the key that names it, also those of the rules and of servers.
+    def test_all_files_that_are_missing_at_once(self):
+        file = self.file(
+            "sluice.yaml",
+            "rules_from: {file: rules.yaml}\n"
+            "listen: {gateway: '127.0.0.1:0', admin: '127.0.0.1:0'}\n"
+            "upstreams: {app: {servers: ['127.0.0.1:1'], tls: {ca: ca.pem}}}\n"
+            "routes: [{upstream: app}]\n"
+            "clients:\n"
+            "  api_keys: {file: keys.yaml, secret_file: keys.secret}\n"
+            "  tokens: {jwks: [a.json, b.json], public_key: c.pem}\n"
+            "gateway: {tls: {certificates: [{certificate: d.pem, key: d.key}], client_ca: e.pem}}\n"
+            "admin: {token_file: admin.token}\n",
+        )
+        err = sluice("check", file).err
+        for place, key in (
+            ("1:20", "rules_from.file"),
+            ("3:55", "upstreams.app.tls.ca"),
+            ("6:20", "clients.api_keys.file"),
+            ("6:44", "clients.api_keys.secret_file"),
+            ("7:19", "clients.tokens.jwks"),
+            ("7:27", "clients.tokens.jwks"),
+            ("7:48", "clients.tokens.public_key"),
+            ("8:46", "gateway.tls.certificates.certificate"),
+            ("8:58", "gateway.tls.certificates.key"),
+            ("8:78", "gateway.tls.client_ca"),
+            ("9:21", "admin.token_file"),
+        ):
+            self.assertIn(f"sluice.yaml:{place}: {key}: ", err)
+        self.assertIn("11 mistakes", err)
+
+    def test_what_a_server_would_stumble_over(self):
+        held = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(held.close)
+        listen = (
+            f"listen: {{gateway: '127.0.0.1:{held.getsockname()[1]}'}}\n"
+            "upstreams: {app: {servers: ['127.0.0.1:1']}}\nroutes: [{upstream: app}]\n"
+        )
+        rules = "rules: [{name: a, per: ip, limit: 5/1s}]\n"
+        file = self.file("sluice.yaml", rules + listen)
+        done = sluice("check", file)
+        self.assertEqual(done.code, 0)
+        self.assertIn("warning: listen.gateway: cannot listen", done.err)
+        self.assertEqual(sluice("check", "--start", file).code, 1)
+        self.assertEqual(self.ok("check", "--offline", file).err, "")
+        self.refuses(2, "--offline", "check", "--start", "--offline", file)
+        for more, problem in (
+            ("state: {file: no/state}\n", "state.file: cannot write"),
+            ("access_log: {file: no/log}\n", "access_log.file: cannot write"),
+        ):
+            done = sluice("check", self.file("sluice.yaml", rules + listen + more))
+            self.assertEqual(done.code, 1)
+            self.assertIn(problem, done.err)
+        self.assertEqual(os.listdir(self.folder), ["sluice.yaml"])
 
     def promised(self, rule, more=""):
         file = self.file("sluice.yaml", f"rules: [{{name: a, {rule}}}]\n{more}")
@@ -103,9 +160,10 @@ class Check(ScenarioTest):
         self.assertEqual(self.promised(claim)[:2], (1999, "1999 in any 1h"))
         twice = "overrides: [{who: user=acme, factor: 10x}, {who: user=zoo, factor: 2x}]\n"
         most, bound, text = self.promised("per: user, limit: 5/1h", twice)
-        self.assertEqual((most, bound), (99, "99 in any 1h"))
-        self.assertIn("by override 10x", text)
-        self.assertEqual(self.promised(claim, twice)[0], 19999)
+        self.assertEqual((most, bound), (9, "9 in any 1h"), "the others have no override")
+        self.assertRegex(text, r"5/1h token_bucket +9 in any 1h *\n +99 in any 1h +with override u")
+        self.assertIn("with override user=acme 10x", text)
+        self.assertRegex(self.promised(claim, twice)[2], r"19999 in any 1h +with override user=")
         # Overrides that are over, that give less, or that concern nobody here.
         for other in (
             "{who: user=a, factor: 10x, until: '2020-01-01T00:00:00Z'}",
@@ -113,7 +171,9 @@ class Check(ScenarioTest):
             "{who: tenant=a, factor: 10x}",
         ):
             rest = f"overrides: [{other}]\n"
-            self.assertEqual(self.promised("per: user, limit: 5/1h", rest)[0], 9, other)
+            most, _, text = self.promised("per: user, limit: 5/1h", rest)
+            self.assertEqual(most, 9, other)
+            self.assertNotIn("with override", text)
 
     def test_what_is_charged_later_may_be_overrun_by_what_is_in_flight(self):
         limit = "limit: {rate: 3/1h, algorithm: sliding_log}"
@@ -365,7 +425,9 @@ class Envoy(ScenarioTest):
         return ("explain", "-c", TREES, "--domain", "edge", *arguments)
 
     def test_check_counts_domains_and_limits(self):
-        done = self.ok("check", TREES)
+        done = sluice("check", TREES)
+        self.assertEqual(done.code, 0)
+        self.assertIn("warning: no listener asks the trees", done.err)
         self.assertIn("4 limits in 1 domain, nothing wrong", done.out)
         answer = json.loads(self.ok("check", "--json", TREES).out)
         self.assertEqual(answer["domains"], [{"name": "edge", "limits": 4}])
@@ -380,8 +442,8 @@ class Envoy(ScenarioTest):
         done = sluice("check", bad)
         self.assertEqual(done.code, 1)
         self.assertIn("tree.yaml:2:16: unknown key 'kye'; did you mean 'key'?", done.err)
-        self.assertIn("mistakes in the files that it names", done.err)
-        self.ok("check", "--offline", bad)
+        self.assertIn("mistakes in what it names", done.err)
+        self.assertEqual(sluice("check", "--offline", bad).code, 0)
         done = sluice("explain", "-c", bad, "--domain", "d", "--descriptor", "a=b")
         self.assertEqual(done.code, 3)
         self.assertIn("tree.yaml:2:16: unknown key 'kye'", done.err)

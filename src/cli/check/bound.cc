@@ -19,16 +19,6 @@ std::uint64_t most_of(const rules::Rule& rule, const Limit& limit) noexcept {
   return may_refund && limit.align == Align::first_request ? most + 1 : most;
 }
 
-std::uint32_t largest_factor(const rules::Rule& rule, std::span<const engine::Override> overrides,
-                             WallTime now) noexcept {
-  std::uint32_t permille = 1000;
-  for (const engine::Override& one : overrides) {
-    if (!one.holds(now) || !engine::is_per(rule, one.subject.kind)) continue;
-    permille = std::max(permille, one.permille);
-  }
-  return permille;
-}
-
 // An override multiplies what a request brings along, and the written burst with it, as far as that
 // can be enforced.
 Limit largest(const rules::RuleLimit& written, std::uint32_t permille) noexcept {
@@ -42,14 +32,22 @@ Limit largest(const rules::RuleLimit& written, std::uint32_t permille) noexcept 
 
 }  // namespace
 
-Bound bound_of(const rules::Rule& rule, const rules::RuleLimit& limit,
-               std::span<const engine::Override> overrides, WallTime now) {
+Bound bound_of(const rules::Rule& rule, const rules::RuleLimit& limit, std::uint32_t permille) {
   if (rule.over.kind == rules::Over::Kind::shadow) return {};
-  Bound bound{.permille = largest_factor(rule, overrides, now)};
   const bool concurrency = limit.limit.algorithm == Algorithm::concurrency;
-  bound.in_flight = rule.count && rule.count->after && !concurrency;
-  bound.most = most_of(rule, largest(limit, bound.permille));
-  return bound;
+  return {.most = most_of(rule, largest(limit, permille)),
+          .in_flight = rule.count && rule.count->after && !concurrency};
+}
+
+const engine::Override* most_generous(const rules::Rule& rule,
+                                      std::span<const engine::Override> overrides,
+                                      WallTime now) noexcept {
+  const engine::Override* most = nullptr;
+  for (const engine::Override& one : overrides) {
+    if (!one.holds(now) || !engine::is_per(rule, one.subject.kind)) continue;
+    if (one.permille > (most == nullptr ? 1000 : most->permille)) most = &one;
+  }
+  return most;
 }
 
 std::string bound_text(const Bound& bound, const Limit& limit) {

@@ -15,13 +15,18 @@ namespace sluice::cli {
 struct Bound {
   std::optional<std::uint64_t> most;  // absent: it limits nothing
   bool in_flight = false;             // and what is under way besides, since it is charged later
-  std::uint32_t permille = 1000;      // by the override that gives most
 };
 
-// Whoever brings the largest amount that `from` takes, or has the most generous of the overrides
-// that hold.
+// Of whoever has no override, and brings the largest amount that `from` takes; with a factor, of
+// whoever has an override by that.
 [[nodiscard]] Bound bound_of(const rules::Rule& rule, const rules::RuleLimit& limit,
-                             std::span<const engine::Override> overrides, WallTime now);
+                             std::uint32_t permille = 1000);
+
+// The most generous of the overrides that hold for some keys of the rule; null: none gives more
+// than the rule.
+[[nodiscard]] const engine::Override* most_generous(const rules::Rule& rule,
+                                                    std::span<const engine::Override> overrides,
+                                                    WallTime now) noexcept;
 
 // "199 in any 1s", "3 in any 1h + in flight", "none (shadow)"
 [[nodiscard]] std::string bound_text(const Bound& bound, const Limit& limit);

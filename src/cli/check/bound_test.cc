@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,7 +61,8 @@ TEST_P(Bounds, AreReachedAndNotPassed) {
                          .until = std::nullopt,
                          .note = {}});
   }
-  const Bound bound = bound_of(rule, limit, overrides, now_.wall());
+  const engine::Override* const by = most_generous(rule, overrides, now_.wall());
+  const Bound bound = bound_of(rule, limit, by == nullptr ? 1000 : by->permille);
   ASSERT_EQ(bound.most, one.most);
 
   auto made = engine::Snapshot::make(
@@ -70,6 +72,27 @@ TEST_P(Bounds, AreReachedAndNotPassed) {
   worker_->use(*made);
   const Claims claims{{{"quota", "10"}}};
   EXPECT_EQ(admitted({.user = "ann", .claims = &claims}), one.most);
+}
+
+// An override for one client does not change what all others get.
+TEST(Bound, OfARuleStaysThatOfTheRuleWhoeverHasAnOverride) {
+  const rules::RuleLimit limit = engine::limit("5/1h", Algorithm::token_bucket);
+  const rules::Rule rule = engine::rule("r", {limit}, {engine::per(rules::Per::Kind::user)});
+  const auto override_of = [](const char* who, std::uint32_t permille) {
+    return engine::Override{.subject = engine::Subject::parse(who).value(),
+                            .permille = permille,
+                            .until = std::nullopt,
+                            .note = {}};
+  };
+  const std::vector<engine::Override> overrides{
+      override_of("user=half", 500), override_of("user=ann", 2000), override_of("user=eve", 10'000),
+      override_of("tenant=acme", 20'000)};
+  EXPECT_EQ(bound_of(rule, limit).most, 9U);
+  const engine::Override* const by = most_generous(rule, overrides, WallTime{});
+  ASSERT_NE(by, nullptr);
+  EXPECT_EQ(by->subject.written(), "user=eve");
+  EXPECT_EQ(bound_of(rule, limit, by->permille).most, 99U);
+  EXPECT_EQ(most_generous(rule, std::span{overrides}.first(1), WallTime{}), nullptr);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -4,6 +4,7 @@
 #include "app/configuration.h"
 #include "app/limit_room.h"
 #include "app/serve_files.h"
+#include "app/start_check.h"
 #include "base/read_file.h"
 #include "base/text.h"
 #include "cli/check/bound.h"
@@ -53,17 +54,14 @@ std::string effect_text(const rules::Rule& rule) {
 
 bool has_notes(const rules::Rule& rule) { return rule.tiers || !effect_text(rule).empty(); }
 
-std::string notes_on(const rules::Rule& rule, std::string_view tier, const Bound& bound,
-                     bool is_first) {
-  std::string text;
-  if (!tier.empty()) {
-    text = fmt::format("tier {}", tier);
-  } else if (is_first) {
-    text = effect_text(rule);
-  }
-  if (bound.permille == 1000) return text;
-  return fmt::format("{}{}by override {}", text, text.empty() ? "" : ", ",
-                     engine::format_factor(bound.permille));
+std::string notes_on(const rules::Rule& rule, std::string_view tier, bool is_first) {
+  if (!tier.empty()) return fmt::format("tier {}", tier);
+  return is_first ? effect_text(rule) : std::string{};
+}
+
+std::string override_text(const engine::Override& one) {
+  return fmt::format("with override {} {}", one.subject.written(),
+                     engine::format_factor(one.permille));
 }
 
 std::string table_of(const app::Configuration& configuration, WallTime now, const Output& output) {
@@ -72,36 +70,53 @@ std::string table_of(const app::Configuration& configuration, WallTime now, cons
   const bool notes_wanted = !overrides.empty() || std::ranges::any_of(list.rules, has_notes);
   Table table{{{"rule"}, {"per"}, {"limit"}, {"most admitted"}, {notes_wanted ? "notes" : ""}}};
   for (const rules::Rule& rule : list.rules) {
+    const engine::Override* const more = most_generous(rule, overrides, now);
     bool first = true;
     for_each_limit(rule, [&](std::string_view tier, const rules::RuleLimit& limit) {
       const std::string name = first ? rule.name : std::string{};
-      const Bound bound = bound_of(rule, limit, overrides, now);
+      const Bound bound = bound_of(rule, limit);
       table.add({name, first ? per_text(rule) : "", limit_text(limit),
-                 bound_text(bound, limit.limit), notes_on(rule, tier, bound, first)});
+                 bound_text(bound, limit.limit), notes_on(rule, tier, first)});
       first = false;
+      if (more == nullptr || !bound.most) return;
+      table.add({"", "", "", bound_text(bound_of(rule, limit, more->permille), limit.limit),
+                 override_text(*more)});
     });
   }
   return table.text(output);
 }
 
-std::string json_of(const rules::RuleLimit& limit, std::string_view tier, const Bound& bound) {
+// What the most generous override makes of a bound.
+std::string json_of(const rules::Rule& rule, const rules::RuleLimit& limit,
+                    const engine::Override* more) {
+  if (more == nullptr) return "null";
+  const Bound bound = bound_of(rule, limit, more->permille);
+  if (!bound.most) return "null";
+  return fmt::format(R"({{"who":{},"factor":{},"most":{},"bound":{}}})",
+                     json_string(more->subject.written()),
+                     json_string(engine::format_factor(more->permille)), *bound.most,
+                     json_string(bound_text(bound, limit.limit)));
+}
+
+std::string json_of(const rules::Rule& rule, const rules::RuleLimit& limit, std::string_view tier,
+                    const engine::Override* more) {
+  const Bound bound = bound_of(rule, limit);
   return fmt::format(
-      R"({{"rate":{},"algorithm":{},"tier":{},"most":{},"plus_in_flight":{},"override":{},)"
-      R"("bound":{}}})",
+      R"({{"rate":{},"algorithm":{},"tier":{},"most":{},"plus_in_flight":{},"bound":{},)"
+      R"("with_override":{}}})",
       json_string(core::rate_text(limit.limit)), json_string(to_string(limit.limit.algorithm)),
       tier.empty() ? "null" : json_string(tier), bound.most ? std::to_string(*bound.most) : "null",
-      bound.in_flight,
-      bound.permille == 1000 ? "null" : json_string(engine::format_factor(bound.permille)),
-      json_string(bound_text(bound, limit.limit)));
+      bound.in_flight, json_string(bound_text(bound, limit.limit)), json_of(rule, limit, more));
 }
 
 std::string json_of(const app::Configuration& configuration, WallTime now) {
   std::string rules;
   for (const rules::Rule& rule : configuration.rules.rules) {
+    const engine::Override* const more =
+        most_generous(rule, configuration.exceptions.overrides, now);
     std::string limits;
     for_each_limit(rule, [&](std::string_view tier, const rules::RuleLimit& limit) {
-      const Bound bound = bound_of(rule, limit, configuration.exceptions.overrides, now);
-      limits += (limits.empty() ? "" : ",") + json_of(limit, tier, bound);
+      limits += (limits.empty() ? "" : ",") + json_of(rule, limit, tier, more);
     });
     std::string per;
     for (const rules::Per& one : rule.per) {
@@ -186,6 +201,20 @@ ExitCode report_mistakes(const config::Diagnostics& diagnostics, const CheckOpti
   return ExitCode::negative;
 }
 
+// At all that a server would open. The trees, if there are any.
+std::shared_ptr<const rules::EnvoyRules> look_around(const app::Configuration& configuration,
+                                                     const CheckOptions& options,
+                                                     config::Diagnostics& diagnostics) {
+  (void)app::load_clients(configuration.clients, diagnostics);
+  (void)app::load_tls(configuration.serve, diagnostics);
+  (void)app::load_guard(configuration.serve, diagnostics);
+  app::check_start(
+      configuration,
+      options.start ? app::StartCheck::before_a_start : app::StartCheck::beside_a_server,
+      diagnostics);
+  return configuration.envoy ? app::load_envoy(*configuration.envoy, diagnostics) : nullptr;
+}
+
 }  // namespace
 
 ExitCode check(const CheckOptions& options) {
@@ -209,17 +238,15 @@ ExitCode check(const CheckOptions& options) {
     auto room = app::check_room(configuration, SystemClock{}.now().wall());
     if (!room) diagnostics.error(std::move(room.error()));
   }
-  if (!diagnostics.ok()) return report_mistakes(diagnostics, options);
-  std::shared_ptr<const rules::EnvoyRules> trees;
-  if (!options.offline) {
-    (void)app::load_clients(configuration.clients, diagnostics);
-    if (configuration.envoy) trees = app::load_envoy(*configuration.envoy, diagnostics);
-    (void)app::load_tls(configuration.serve, diagnostics);
-    (void)app::load_guard(configuration.serve.admin, diagnostics);
+  const bool is_bad = !diagnostics.ok();
+  if (is_bad && (options.offline || !configuration.is_well_formed)) {
+    return report_mistakes(diagnostics, options);
   }
+  std::shared_ptr<const rules::EnvoyRules> trees;
+  if (!options.offline) trees = look_around(configuration, options, diagnostics);
   if (!diagnostics.ok()) {
     return report_mistakes(diagnostics, options,
-                           " in the files that it names (--offline does not look at those)");
+                           is_bad ? "" : " in what it names (--offline does not look at that)");
   }
   if (!diagnostics.empty() && !options.json) fmt::print(stderr, "{}", diagnostics.text());
   return report(configuration, trees.get(), diagnostics, options);

@@ -12,7 +12,8 @@ namespace {
 constexpr const char* kExplainFooter =
     R"(Takes one request through a configuration and tells the whole way: the path as rules see it,
 who is asking, every rule and why it applies or not, what it counts by, what its limits say, and the
-decision. Counts begin at nothing; --repeat sends the request several times and explains the last.
+decision; for a gateway also the route and the upstream. Counts begin at nothing;
+--repeat sends the request several times and explains the last.
 
 A --descriptor beside the request is for rules that ask for its entries. Without a request, the
 trees of envoyproxy/ratelimit that the configuration names (rules_from) are asked, as Envoy would:

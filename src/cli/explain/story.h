@@ -3,6 +3,7 @@
 
 #include "app/offline_engine.h"
 #include "cli/explain/explained_request.h"
+#include "cli/explain/route_story.h"
 #include "engine/lists.h"
 #include "engine/op.h"
 #include "engine/overrides.h"
@@ -56,6 +57,7 @@ struct Story {
   std::string address;
   const engine::ListEntry* listed = nullptr;  // that decided; null: none did
   std::vector<RuleStory> rules;
+  RouteStory route;
 };
 
 struct StoryParts {

@@ -227,6 +227,9 @@ void tell(const ExplainedRequest& request, const Story& story, const engine::Op&
   output.write(story.rules.empty() ? "rules     none was asked\n" : "rules\n");
   for (const RuleStory& rule : story.rules) output.write(rule_lines(rule, output));
   output.write(fmt::format("decision  {}\n", verdict_text(story, op, output)));
+  if (story.route.has_gateway) {
+    output.write(fmt::format("route     {}\n", route_text(story.route)));
+  }
 }
 
 void tell_json(const ExplainedRequest& request, const Story& story, const engine::Op& op,
@@ -235,7 +238,7 @@ void tell_json(const ExplainedRequest& request, const Story& story, const engine
   output.write(fmt::format(
       R"({{"request":{{"method":{},"target":{},"path":{},"decoded_path":{},"host":{}}},)"
       R"("client":{},"rules":[{}],"allowed":{},"action":{},"reason":{},"status":{},"listed":{},)"
-      R"("rule":{},"decision":{}}})"
+      R"("rule":{},"decision":{},{}}})"
       "\n",
       json_string(request.method), json_string(request.target), json_string(story.path),
       or_null(story.decoded_path), json_string(story.host), client_json(story),
@@ -243,7 +246,7 @@ void tell_json(const ExplainedRequest& request, const Story& story, const engine
       op.action == engine::Action::pass, json_string(kActions[static_cast<std::size_t>(op.action)]),
       json_string(engine::to_string(op.reason)), op.status, json_of(story.listed),
       op.rule != nullptr ? json_string(op.rule->name) : "null",
-      has_decision(op) ? json_of(op.decision) : "null"));
+      has_decision(op) ? json_of(op.decision) : "null", route_members(story.route)));
 }
 
 }  // namespace sluice::cli

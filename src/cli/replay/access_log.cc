@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 namespace sluice::cli {
 namespace {
@@ -80,6 +81,34 @@ void take_maps(const identity::FlatJson& json, LoggedRequest& request) {
   }
 }
 
+// 12.345ms, which is exact to the microsecond.
+std::optional<Nanos> parse_milliseconds(std::string_view text) {
+  if (!text.ends_with("ms")) return std::nullopt;
+  text.remove_suffix(2);
+  const std::size_t point = text.find('.');
+  if (point == std::string_view::npos || text.size() != point + 4) return std::nullopt;
+  const auto millis = parse_number(text.substr(0, point));
+  const auto micros = parse_number(text.substr(point + 1));
+  constexpr std::uint64_t kMost = 86'400'000;  // a day
+  if (!millis || !micros || *millis > kMost) return std::nullopt;
+  return std::chrono::milliseconds{*millis} + std::chrono::microseconds{*micros};
+}
+
+// What our own gateway writes behind the agent: how long it took, first of all, and the host.
+void take_our_own(std::string_view rest, LoggedRequest& request) {
+  constexpr std::string_view kHost = "host=";
+  const std::optional<Nanos> duration = parse_milliseconds(rest.substr(0, rest.find(' ')));
+  if (!duration) return;
+  request.duration = *duration;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (word.starts_with("fault=")) return;  // words of its own follow
+    if (word.starts_with(kHost)) request.host = word.substr(kHost.size());
+  }
+}
+
 }  // namespace
 
 LogFormat guess_format(std::string_view line) noexcept {
@@ -130,6 +159,7 @@ Parsed<LoggedRequest> parse_combined(std::string_view line) {
     if (*value != "-") request.headers.emplace_back(name, *value);
     if (rest.starts_with(' ')) rest.remove_prefix(1);
   }
+  take_our_own(rest, request);
   return request;
 }
 

@@ -110,9 +110,10 @@ TEST(GatewayLog, IsReadBackFromText) {
     const std::string id = text(30);
     const AccessRecord record{
         .at = WallTime{std::chrono::seconds{*rc::gen::inRange<std::int64_t>(0, 8'000'000'000)}},
+        .duration = Nanos{*rc::gen::inRange<std::int64_t>(0, 86'400'000'000'000)},
         .ip = any_address(),
         .method = "GET",
-        .host = "h",
+        .host = "h.example",
         .target = target,
         .headers = headers,
         .user = "ann",
@@ -130,11 +131,27 @@ TEST(GatewayLog, IsReadBackFromText) {
     RC_ASSERT(read->target == target);
     RC_ASSERT(read->user == "ann");
     RC_ASSERT(read->status == record.status);
+    RC_ASSERT(read->duration == std::chrono::floor<std::chrono::microseconds>(record.duration));
+    RC_ASSERT(read->host == "h.example");
     if (!agent.empty() && agent != "-") {
       RC_ASSERT(read->headers.size() == 1U);
       RC_ASSERT(read->headers[0].second == agent);
     }
   });
+}
+
+// nginx may add what it likes.
+TEST(GatewayLog, OfOthersHasNoDuration) {
+  const std::string line =
+      "192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] \"GET / HTTP/1.1\" 200 1 "
+      "\"-\" \"agent\" ";
+  for (const char* more :
+       {"", "0.012", "12ms", "1.5ms", "host=a", "x.345ms", "99999999999.000ms"}) {
+    const Parsed<LoggedRequest> read = parse_combined(line + more);
+    ASSERT_TRUE(read) << read.error().text();
+    EXPECT_EQ(read->duration, Nanos{0}) << more;
+    EXPECT_EQ(read->host, "") << more;
+  }
 }
 
 // What a client sent instead of a request never comes back as one.

@@ -111,6 +111,11 @@ void add_replay(CLI::App& program, Action& action) {
       ->check(CLI::IsMember({"json", "combined"}))
       ->needs(by_rules)
       ->group(group);
+  command
+      ->add_flag("--strict", rules->strict,
+                 "End with an error at a line that cannot be read, instead of skipping it")
+      ->needs(by_rules)
+      ->group(group);
   command->footer(kReplayFooter);
   command->callback([command, options, rules, format, &action] {
     if (rules->rules.empty()) {

@@ -1,10 +1,10 @@
 #include "cli/replay/rules_replay.h"
 
-#include "base/line_reader.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "cli/decision_json.h"
 #include "cli/replay/log_gaps.h"
+#include "cli/replay/log_lines.h"
 #include "cli/replay/order_watch.h"
 #include "cli/replay/rules_run.h"
 #include "cli/terminal.h"
@@ -137,33 +137,39 @@ std::string sum_json(const RulesSum& sum) {
 
 // One log, line by line; lines that are blank are skipped, and those of what was no request: the
 // gateway refused it before any rule was asked. So is a last line that is cut off: a log that is
-// being written has one now and then.
+// being written has one now and then. Lines that cannot be read are skipped and counted, unless
+// that is to be an error; a log without any line that can be read is one in any case.
 class LogReader {
  public:
   static Parsed<LogReader> open(const RulesReplayOptions& options) {
-    Parsed<LineReader> lines = LineReader::open(options.trace);
+    Parsed<LineReader> lines = open_log_lines(options.trace);
     if (!lines) return tl::unexpected(std::move(lines.error()));
-    return LogReader{*std::move(lines), options.format};
+    return LogReader{*std::move(lines), options};
   }
 
   Parsed<std::optional<LoggedRequest>> next() {
     while (true) {
       Parsed<std::optional<std::string_view>> line = lines_.next();
       if (!line) return tl::unexpected(std::move(line.error()));
-      if (!*line) return std::nullopt;
+      if (!*line) return end();
       if ((*line)->find_first_not_of(" \t") == std::string_view::npos) continue;
-      if (!format_) format_ = guess_format(**line);
+      const LogFormat format = format_.value_or(guess_format(**line));
       Parsed<LoggedRequest> request =
-          *format_ == LogFormat::json ? parse_json_line(**line) : parse_combined(**line);
+          format == LogFormat::json ? parse_json_line(**line) : parse_combined(**line);
       if (!request && lines_.is_cut_off() && lines_.line_number() > 1) {
         cut_off_ = true;
-        return std::nullopt;
+        return end();
       }
       if (!request) {
-        return mistake(
+        Diagnostic wrong{
             fmt::format("{}:{}: {}", lines_.name(), lines_.line_number(), request.error().message),
-            request.error().remedy);
+            std::move(request.error().remedy)};
+        if (is_strict_) return tl::unexpected(std::move(wrong));
+        if (skipped_++ == 0) first_skipped_ = std::move(wrong);
+        continue;
       }
+      format_ = format;  // of the first line that can be read
+      is_readable_ = true;
       if (!request->is_request) {
         ++malformed_;
         continue;
@@ -172,9 +178,17 @@ class LogReader {
     }
   }
   [[nodiscard]] std::uint64_t malformed() const noexcept { return malformed_; }
+  [[nodiscard]] std::uint64_t skipped() const noexcept { return skipped_; }
 
-  // On standard error, if the last line could not be read because somebody is writing it.
-  void note_cut_off() const {
+  // On standard error, if some lines could not be read, or the last one because somebody is writing
+  // it.
+  void note_skipped() const {
+    if (skipped_ > 0) {
+      complain(kCommand, fmt::format("note: {} could not be read and {} left out (--strict ends "
+                                     "there instead), the first: {}",
+                                     counted(skipped_, "line"), skipped_ == 1 ? "is" : "are",
+                                     first_skipped_.message));
+    }
     if (!cut_off_) return;
     complain(kRulesReplayCommand,
              fmt::format("note: {}:{}: the last line is not whole, and is left out", lines_.name(),
@@ -182,12 +196,21 @@ class LogReader {
   }
 
  private:
-  LogReader(LineReader lines, std::optional<LogFormat> format)
-      : lines_(std::move(lines)), format_(format) {}
+  LogReader(LineReader lines, const RulesReplayOptions& options)
+      : lines_(std::move(lines)), format_(options.format), is_strict_(options.strict) {}
+
+  [[nodiscard]] Parsed<std::optional<LoggedRequest>> end() const {
+    if (skipped_ > 0 && !is_readable_) return tl::unexpected(first_skipped_);
+    return std::nullopt;
+  }
 
   LineReader lines_;
   std::optional<LogFormat> format_;
+  bool is_strict_;
+  bool is_readable_ = false;  // some line was
   std::uint64_t malformed_ = 0;
+  std::uint64_t skipped_ = 0;
+  Diagnostic first_skipped_;
   bool cut_off_ = false;
 };
 
@@ -247,12 +270,17 @@ class Replay {
   [[nodiscard]] bool failed() const noexcept { return output_.failed(); }
   void flush() noexcept { output_.flush(); }
 
-  ExitCode end(std::uint64_t malformed) {
+  // Lines that were no request, and those that could not be read.
+  struct LeftOut {
+    std::uint64_t malformed = 0;
+    std::uint64_t skipped = 0;
+  };
+  ExitCode end(const LeftOut& left_out) {
     order_.note("decided at the time of that line");
     if (options_.json) {
-      tell_json(malformed);
+      tell_json(left_out);
     } else {
-      tell(malformed);
+      tell(left_out.malformed);
     }
     return output_.finish(kRulesReplayCommand, changed_ > 0 ? ExitCode::negative : ExitCode::ok);
   }
@@ -279,18 +307,19 @@ class Replay {
   }
 
   // Where there is an object for each request, what else is to be said goes elsewhere.
-  void tell_json(std::uint64_t malformed) {
+  void tell_json(const LeftOut& left_out) {
     if (!other_) {
       for (const LogGap& gap : side_.gaps.found()) complain(kRulesReplayCommand, gap_text(gap));
       return;
     }
-    output_.write(fmt::format(
-        R"({{"summary":{{"requests":{},"changed":{},"malformed":{},"before":{},"after":{},)"
-        R"("undecided_before":{},"undecided_after":{}}}}})"
-        "\n",
-        side_.run->sum().requests, changed_, malformed, sum_json(side_.run->sum()),
-        sum_json(other_->run->sum()), gaps_json(side_.gaps.found()),
-        gaps_json(other_->gaps.found())));
+    output_.write(
+        fmt::format(R"({{"summary":{{"requests":{},"changed":{},"malformed":{},"skipped":{},)"
+                    R"("before":{},"after":{},)"
+                    R"("undecided_before":{},"undecided_after":{}}}}})"
+                    "\n",
+                    side_.run->sum().requests, changed_, left_out.malformed, left_out.skipped,
+                    sum_json(side_.run->sum()), sum_json(other_->run->sum()),
+                    gaps_json(side_.gaps.found()), gaps_json(other_->gaps.found())));
   }
 
   const RulesReplayOptions& options_;
@@ -329,8 +358,8 @@ ExitCode replay_rules(const RulesReplayOptions& options) {
     replay.flush();
     return fail(logged.error());
   }
-  log->note_cut_off();
-  return replay.end(log->malformed());
+  log->note_skipped();
+  return replay.end({.malformed = log->malformed(), .skipped = log->skipped()});
 }
 
 }  // namespace sluice::cli

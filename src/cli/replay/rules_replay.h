@@ -16,6 +16,7 @@ struct RulesReplayOptions {
   std::string diff;                      // another configuration; empty: none
   std::optional<std::uint64_t> changes;  // of --diff, to be shown; 0: all
   std::optional<LogFormat> format;       // absent: by the first line
+  bool strict = false;                   // a line that cannot be read is an error
   bool json = false;                     // an object for each request, or for each that changes
 };
 

@@ -3,6 +3,7 @@
 #include "base/duration.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
+#include "cli/replay/log_lines.h"
 
 #include <fmt/format.h>
 
@@ -127,7 +128,7 @@ Fields split(std::string_view line) noexcept {
 }  // namespace
 
 Parsed<TraceReader> TraceReader::open(const std::string& path) {
-  Parsed<LineReader> lines = LineReader::open(path);
+  Parsed<LineReader> lines = open_log_lines(path);
   if (!lines) return tl::unexpected(lines.error());
   TraceReader reader{*std::move(lines)};
   Parsed<std::optional<std::string>> first = reader.next_line();

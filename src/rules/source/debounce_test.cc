@@ -39,6 +39,30 @@ TEST(Debounce, ABurstThatNeverEndsIsActedOnAtTheLimit) {
   EXPECT_TRUE(debounce.take(kStart + 1s));
 }
 
+// A writer may pause for longer than the quiet time; it closes its file when all is written.
+TEST(Debounce, WaitsWhileAFileIsOpenForWriting) {
+  Debounce debounce{{.quiet = 50ms, .at_most = 1s, .open_quiet = 5s, .open_at_most = 30s}};
+  debounce.event(kStart, true);
+  EXPECT_FALSE(debounce.take(kStart + 4s));
+  debounce.event(kStart + 4s, true);
+  EXPECT_FALSE(debounce.take(kStart + 8s));
+  debounce.event(kStart + 8s, false);
+  EXPECT_FALSE(debounce.take(kStart + 8s + 49ms));
+  EXPECT_TRUE(debounce.take(kStart + 8s + 50ms)) << "it is closed";
+}
+
+TEST(Debounce, AFileThatIsNeverClosedIsActedOnAtTheLimit) {
+  Debounce debounce{{.quiet = 50ms, .at_most = 1s, .open_quiet = 5s, .open_at_most = 30s}};
+  debounce.event(kStart, true);
+  EXPECT_FALSE(debounce.take(kStart + 5s - 1ns));
+  EXPECT_TRUE(debounce.take(kStart + 5s)) << "nothing was written for a while";
+  for (Nanos at{0}; at < 30s; at += 1s) {
+    debounce.event(kStart + 1h + at, true);
+    ASSERT_FALSE(debounce.take(kStart + 1h + at)) << at.count();
+  }
+  EXPECT_TRUE(debounce.take(kStart + 1h + 30s));
+}
+
 // Every event is followed by an action, not sooner than the quiet time after the last event before
 // it unless the limit is reached, and never later than the limit.
 TEST(Debounce, EveryEventIsActedOnInTime) {

@@ -42,6 +42,11 @@ Parsed<void> FileSource::watch(const Changed& changed) {
   return {};
 }
 
+bool FileSource::is_being_written() const {
+  const std::scoped_lock lock{mutex_};
+  return watch_ && watch_->is_being_written();
+}
+
 void FileSource::unwatch() noexcept {
   std::unique_ptr<FileWatch> ended;  // outside the lock: it waits for its thread
   const std::scoped_lock lock{mutex_};

@@ -30,6 +30,7 @@ class FileSource final : public RuleSource {
   [[nodiscard]] const std::string& name() const noexcept override { return name_; }
   [[nodiscard]] Parsed<Fetched> fetch() override;
   [[nodiscard]] Parsed<void> watch(const Changed& changed) override;
+  [[nodiscard]] bool is_being_written() const override;
   void unwatch() noexcept override;
   [[nodiscard]] std::string watch_problem() const override;
 

@@ -82,11 +82,14 @@ void FileWatch::run() {
     const MonoTime now = mono_now();
     if (inotify_ && inotify_->drain()) {
       follow();
-      debounce_.event(now);
+      is_being_written_ = inotify_->is_being_written();
+      debounce_.event(now, is_being_written_);
     }
     if (now >= next_look_) look(now);
     if (debounce_.take(now)) {
-      looks_ = look_at_all();
+      is_being_written_ = false;
+      if (inotify_) inotify_->forget_writing();
+      looks_.accept(look_at_all());
       changed_();
     }
     if (stops_within(kBreath)) return;
@@ -100,15 +103,23 @@ void FileWatch::follow() {
   problem_ = inotify_->problem();
 }
 
-// Also sets the watches anew, for folders that could not be watched before.
+// Also sets the watches anew, for folders that could not be watched before. A burst of events is
+// acted on by itself: a look in the middle of it would end it too early.
 void FileWatch::look(MonoTime now) {
   next_look_ = now + times_.look_every;
   follow();
-  if (look_at_all() != looks_) debounce_.event(now);
+  if (debounce_.pending()) return;
+  switch (looks_.look(look_at_all())) {
+    case TwoReadings<AllLooks>::Found::nothing: break;
+    case TwoReadings<AllLooks>::Found::unsettled:
+      next_look_ = now + std::min(times_.look_every, times_.look_again);
+      break;
+    case TwoReadings<AllLooks>::Found::change: debounce_.event(now); break;
+  }
 }
 
-std::map<std::string, FileWatch::Looks> FileWatch::look_at_all() const {
-  std::map<std::string, Looks> all;
+FileWatch::AllLooks FileWatch::look_at_all() const {
+  AllLooks all;
   for (const std::string& path : paths_.files) all[path] = look_at(path);
   for (const std::string& folder : paths_.folders) {
     all[folder] = look_at(folder);

@@ -1,5 +1,9 @@
 // Calls back when one of some paths may lead to other content than before.
 //
+// A file is reported when its writer closes it or renames it into place, so that half of it is not
+// read; one that stays open, after some seconds without an event. Where there are no events, two
+// looks in a row have to see the same.
+//
 // Noticed are: writing in place, renaming over, deleting and creating again, changed permissions,
 // and symbolic links replaced anywhere on the way, as Kubernetes does with its volumes; in folders
 // also what is new there. What causes no event (network file systems, a machine without watches
@@ -11,11 +15,13 @@
 #include "base/file_descriptor.h"
 #include "rules/source/debounce.h"
 #include "rules/source/inotify.h"
+#include "rules/source/two_readings.h"
 #include "rules/source/watched_paths.h"
 #include <sluice/diagnostic.h>
 #include <sluice/time.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -33,6 +39,7 @@ namespace sluice::rules {
 struct FileWatchTimes {
   DebounceTimes debounce;
   Nanos look_every = std::chrono::seconds{5};  // for what causes no event; > 0
+  Nanos look_again = std::chrono::seconds{1};  // at a change that was found so; > 0
   bool use_events = true;                      // off: only look, as where there are no events
 };
 
@@ -49,14 +56,18 @@ class FileWatch {
   // Why changes may be noticed late; empty if they are not. Thread-safe.
   [[nodiscard]] std::string problem() const;
 
+  // Whether a change is under way that `changed` is going to tell of. Thread-safe.
+  [[nodiscard]] bool is_being_written() const noexcept { return is_being_written_; }
+
  private:
   // What tells one state of the file from another without reading it; zeros if there is none.
   using Looks = std::array<std::int64_t, 7>;
+  using AllLooks = std::map<std::string, Looks>;  // by path
 
   FileWatch(WatchedPaths paths, const FileWatchTimes& times, std::function<void()> changed,
             FileDescriptor stop);
   [[nodiscard]] static Looks look_at(const std::string& path);
-  [[nodiscard]] std::map<std::string, Looks> look_at_all() const;
+  [[nodiscard]] AllLooks look_at_all() const;
   void run();
   void follow();
   void look(MonoTime now);
@@ -73,9 +84,10 @@ class FileWatch {
   // The thread's own.
   std::optional<Inotify> inotify_;
   Debounce debounce_;
-  std::map<std::string, Looks> looks_;  // by path
+  TwoReadings<AllLooks> looks_;
   MonoTime next_look_;
 
+  std::atomic<bool> is_being_written_ = false;
   mutable std::mutex mutex_;
   std::string problem_;  // under the mutex
 

@@ -178,6 +178,77 @@ TEST(FileWatch, NoticesWritingByAnotherName) {
   EXPECT_TRUE(reader.comes_to("two"));
 }
 
+// `cat > rules` in two pieces, with a pause that is longer than the quiet time of a burst.
+TEST(FileWatch, HalfAFileIsNotReportedBeforeItIsClosed) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("rules");
+  write(path, "one");
+  Reader reader{path, kEventsOnly};
+  {
+    std::ofstream file{path, std::ios::trunc};
+    file << "tw" << std::flush;
+    EXPECT_FALSE(reader.is_called(1)) << "half of it: " << reader.seen().front();
+    file << "o" << std::flush;
+  }
+  EXPECT_TRUE(reader.comes_to("two"));
+  EXPECT_THAT(reader.seen(), ::testing::Each("two"));
+}
+
+TEST(FileWatch, ANewFileIsNotReportedBeforeItIsClosed) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("rules");
+  Reader reader{path, kEventsOnly};
+  {
+    std::ofstream file{path};
+    EXPECT_FALSE(reader.is_called(1)) << "it is empty";
+    file << "one";
+  }
+  EXPECT_TRUE(reader.comes_to("one"));
+  EXPECT_THAT(reader.seen(), ::testing::Each("one"));
+}
+
+// Some writers never close their file.
+TEST(FileWatch, AFileThatStaysOpenIsReportedAfterAQuietTime) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("rules");
+  write(path, "one");
+  FileWatchTimes times = kEventsOnly;
+  times.debounce.open_quiet = 20ms;
+  Reader reader{path, times};
+  std::ofstream file{path, std::ios::trunc};
+  file << "two" << std::flush;
+  EXPECT_TRUE(reader.comes_to("two"));
+  file << " and more" << std::flush;
+  EXPECT_TRUE(reader.comes_to("two and more"));
+}
+
+TEST(FileWatch, TheQueueTellsWhetherAFileIsBeingWritten) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("rules");
+  write(path, "one");
+  Inotify inotify;
+  inotify.follow({.files = {path}, .folders = {}});
+  std::ofstream file{path, std::ios::trunc};
+  EXPECT_TRUE(inotify.drain());
+  EXPECT_TRUE(inotify.is_being_written()) << "it was emptied, and is open";
+  file << "two" << std::flush;
+  EXPECT_TRUE(inotify.drain());
+  EXPECT_TRUE(inotify.is_being_written());
+  file.close();
+  EXPECT_TRUE(inotify.drain());
+  EXPECT_FALSE(inotify.is_being_written());
+  file.open(path, std::ios::trunc);
+  write_by_rename(path, "three");
+  EXPECT_TRUE(inotify.drain());
+  inotify.follow({.files = {path}, .folders = {}});
+  EXPECT_FALSE(inotify.is_being_written()) << "what is open has no name any more";
+  fs::create_hard_link(path, folder.file("other"));
+  fs::remove(path);
+  fs::create_hard_link(folder.file("other"), path);
+  EXPECT_TRUE(inotify.drain());
+  EXPECT_FALSE(inotify.is_being_written()) << "a link leads to a file that is complete";
+}
+
 // The other file's events come first in the queue, so a call for them would be seen.
 TEST(FileWatch, OtherFilesInTheFolderDoNotMatter) {
   const testing::TempFolder folder;

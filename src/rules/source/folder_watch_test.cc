@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace sluice::rules {
@@ -130,6 +131,24 @@ TEST_P(FolderWatchBy, NoticesWhereLinksLead) {
   EXPECT_TRUE(reader.comes_to("a=22"));
   write(file("b"), "3");
   EXPECT_TRUE(reader.comes_to("a=22 b=3")) << "a link to the folder has taken its watch";
+}
+
+// A file that is new, and one that was there: neither is read while its writer pauses.
+TEST(FolderWatch, HalfAFileIsNotReportedBeforeItIsClosed) {
+  const testing::TempFolder folder;
+  write(folder.file("a"), "1");
+  Reader reader{folder.file(""), kEventsOnly};
+  {
+    std::ofstream a{folder.file("a"), std::ios::trunc};
+    std::ofstream b{folder.file("b")};
+    a << "2" << std::flush;
+    b << "3" << std::flush;
+    b.close();
+    EXPECT_FALSE(reader.is_called(1)) << "half of it: " << reader.seen().front();
+    a << "2";
+  }
+  EXPECT_TRUE(reader.comes_to("a=22 b=3"));
+  EXPECT_EQ(reader.seen().size(), 1U);
 }
 
 // Nobody reads what is hidden: the copy of an editor, for one.

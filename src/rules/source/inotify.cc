@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <string_view>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <utility>
 
@@ -36,6 +37,13 @@ std::string remedy_for(int error) {
 std::string problem_with(std::string_view what, int error) {
   return fmt::format("cannot watch {}: {}; {}", what, std::generic_category().message(error),
                      remedy_for(error));
+}
+
+// As open() creates it: whoever has done so will close it. A link to a file that is complete has
+// another name beside this one.
+bool is_new_file(const std::string& path) {
+  struct stat file{};
+  return ::lstat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink == 1;
 }
 
 }  // namespace
@@ -109,6 +117,7 @@ void Inotify::watch(const Ways& ways) {
     if (!watched.contains(number)) ::inotify_rm_watch(inotify_.get(), number);
   }
   watched_ = std::move(watched);
+  std::erase_if(written_, [this](const auto& one) { return !watched_.contains(one.first); });
 }
 
 bool Inotify::add(const std::string& path, std::uint32_t events, const Names& names,
@@ -116,6 +125,7 @@ bool Inotify::add(const std::string& path, std::uint32_t events, const Names& na
   const int number = ::inotify_add_watch(inotify_.get(), path.c_str(), events);
   if (number < 0) return false;
   Names& known = watched[number];
+  known.path = path;
   known.some.insert(names.some.begin(), names.some.end());
   known.all_visible = known.all_visible || names.all_visible;
   return true;
@@ -133,7 +143,10 @@ bool Inotify::drain() {
       inotify_event event{};
       std::memcpy(&event, &buffer[at], sizeof event);
       const char* name = event.len > 0 ? &buffer[at + sizeof event] : "";
-      concerned = concerned || concerns(event.wd, event.mask, name);
+      if (concerns(event.wd, event.mask, name)) {
+        concerned = true;
+        note_writing(event.wd, event.mask, name);
+      }
       at += sizeof event + event.len;
     }
   }
@@ -146,6 +159,18 @@ bool Inotify::concerns(int watch, std::uint32_t events, const std::string& name)
   if (found == watched_.end()) return false;
   const Names& names = found->second;
   return name.empty() || names.some.contains(name) || (names.all_visible && name[0] != '.');
+}
+
+// A rename or a removal puts another object in the place of the one that was being written.
+void Inotify::note_writing(int watch, std::uint32_t events, const std::string& name) {
+  if ((events & IN_Q_OVERFLOW) != 0) return written_.clear();
+  const bool is_created = (events & (IN_CREATE | IN_ISDIR)) == IN_CREATE &&
+                          is_new_file(watched_.at(watch).path + "/" + name);
+  if ((events & IN_MODIFY) != 0 || is_created) {
+    written_.emplace(watch, name);
+  } else if ((events & ~std::uint32_t{IN_ATTRIB}) != 0) {
+    written_.erase({watch, name});
+  }
 }
 
 }  // namespace sluice::rules

@@ -13,6 +13,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::rules {
@@ -31,6 +32,11 @@ class Inotify {
   // Takes all events out of the queue. Whether one of them concerns a path.
   [[nodiscard]] bool drain();
 
+  // Whether the last events tell of a file that was written to and not closed since.
+  [[nodiscard]] bool is_being_written() const noexcept { return !written_.empty(); }
+  // It was waited for long enough: its next events count as new.
+  void forget_writing() noexcept { written_.clear(); }
+
   // Why some changes may cause no event; empty if all do.
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
 
@@ -44,6 +50,7 @@ class Inotify {
   };
   // Which names in a folder matter. Of an object that is watched by itself, none.
   struct Names {
+    std::string path;
     std::set<std::string> some;
     bool all_visible = false;
   };
@@ -54,9 +61,13 @@ class Inotify {
   bool add(const std::string& path, std::uint32_t events, const Names& names,
            std::map<int, Names>& watched);
   [[nodiscard]] bool concerns(int watch, std::uint32_t events, const std::string& name) const;
+  // One that concerns a path.
+  void note_writing(int watch, std::uint32_t events, const std::string& name);
 
   FileDescriptor inotify_;
   std::map<int, Names> watched_;  // by the kernel's number
+  // Open for writing: the watch and the name in it, empty for the watched object itself.
+  std::set<std::pair<int, std::string>> written_;
   std::string problem_;
 };
 

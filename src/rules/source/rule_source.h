@@ -39,6 +39,10 @@ class RuleSource {
   // and never calls unwatch(). A source that cannot tell does nothing and is asked now and then.
   [[nodiscard]] virtual Parsed<void> watch(const Changed& /*changed*/) { return {}; }
 
+  // Whether a change is under way that `changed` is going to tell of: what fetch() answers now may
+  // be half of it. Thread-safe.
+  [[nodiscard]] virtual bool is_being_written() const { return false; }
+
   // After it returns, `changed` is not called any more.
   virtual void unwatch() noexcept {}
 

@@ -36,19 +36,19 @@ RuleSync::RuleSync(RuleSource& source, Accept accept, const Clock& clock,
       clock_(clock),
       report_(std::move(report)),
       last_good_(last_good_of(source, options)),
-      scheduler_(options.schedule, options.seed, clock, [this] { return sync(); }) {
+      scheduler_(options.schedule, options.seed, clock, [this] { return poll(); }) {
   status_.source = source.name();
 }
 
 // Watches before it reads: what changes in between is then read again, not missed.
 Parsed<void> RuleSync::start() {
-  Parsed<void> watching = source_.watch([this] { scheduler_.run_now(); });
+  Parsed<void> watching = source_.watch([this] { change_noticed(); });
   {
     const std::scoped_lock lock{mutex_};
     watch_failure_ = watching ? Diagnostic{} : std::move(watching.error());
   }
   Parsed<void> started = load();
-  if (started && status().from_last_good) scheduler_.run_now();
+  if (started && status().from_last_good) change_noticed();
   if (started) started = scheduler_.start();
   if (!started) source_.unwatch();
   return started;
@@ -61,19 +61,31 @@ void RuleSync::stop() noexcept {
 
 Parsed<void> RuleSync::load() {
   const std::scoped_lock turn{turn_};
-  if (attempt() == Attempt::in_force) return {};
+  if (attempt(true) == Attempt::in_force) return {};
   if (!status().version.empty() || fall_back()) return {};
   return tl::unexpected(why_not());
 }
 
 bool RuleSync::sync() {
   const std::scoped_lock turn{turn_};
-  return attempt() != Attempt::failed;
+  return attempt(true) != Attempt::failed;
+}
+
+// After an unsettled reading the next one follows soon, as after a failure.
+bool RuleSync::poll() {
+  const std::scoped_lock turn{turn_};
+  const Attempt result = attempt(noticed_.exchange(false));
+  return result == Attempt::in_force || result == Attempt::rejected;
+}
+
+void RuleSync::change_noticed() {
+  noticed_ = true;
+  scheduler_.run_now();
 }
 
 void RuleSync::sync_now() {
   retry_rejected_ = true;
-  scheduler_.run_now();
+  change_noticed();
 }
 
 SyncStatus RuleSync::status() const {
@@ -84,7 +96,8 @@ SyncStatus RuleSync::status() const {
   return status;
 }
 
-RuleSync::Attempt RuleSync::attempt() {
+RuleSync::Attempt RuleSync::attempt(bool noticed) {
+  if (!noticed && source_.is_being_written()) return Attempt::unsettled;
   if (retry_rejected_.exchange(false)) rejection_.reset();
   Parsed<Fetched> fetched = caught([this] { return source_.fetch(); });
   std::string in_force;
@@ -98,7 +111,9 @@ RuleSync::Attempt RuleSync::attempt() {
   if (!fetched) return failed(std::move(fetched.error()));
   if (!in_force.empty() && fetched->version == in_force) return known_good(*fetched);
   if (rejection_ && fetched->version == rejected) return known_bad();
-  return judge(*fetched);
+  const bool settled = noticed || fetched->version == seen_once_;
+  seen_once_ = fetched->version;
+  return settled ? judge(*fetched) : Attempt::unsettled;
 }
 
 RuleSync::Attempt RuleSync::failed(Diagnostic why) {

@@ -55,8 +55,13 @@ class RuleSync {
   // The first part of start() alone.
   [[nodiscard]] Parsed<void> load();
 
-  // One attempt; what the thread does. Whether the source gave something, good or bad.
+  // One attempt. Whether the source gave something, good or bad.
   bool sync();
+
+  // What the thread does. What the source's watch has told of, or sync_now() asks for, is taken at
+  // once. What is found because the interval has passed may be half of a change: it is taken when
+  // two readings in a row are equal.
+  bool poll();
 
   // Soon, in the thread. Also tries a rejected version again: what it was missing may be there now.
   void sync_now();
@@ -64,9 +69,11 @@ class RuleSync {
   [[nodiscard]] SyncStatus status() const;
 
  private:
-  enum class Attempt : std::uint8_t { in_force, rejected, failed };
+  enum class Attempt : std::uint8_t { in_force, rejected, failed, unsettled };
 
-  [[nodiscard]] Attempt attempt();
+  void change_noticed();
+  // `noticed`: somebody has told of a change, so that one reading suffices.
+  [[nodiscard]] Attempt attempt(bool noticed);
   [[nodiscard]] Attempt failed(Diagnostic why);
   [[nodiscard]] Attempt known_good(const Fetched& fetched);
   [[nodiscard]] Attempt known_bad();
@@ -85,10 +92,12 @@ class RuleSync {
   const Report report_;
   const std::optional<LastGood> last_good_;
   std::atomic<bool> retry_rejected_ = false;
+  std::atomic<bool> noticed_ = false;
 
   // Held during an attempt; guards what only attempts use.
   std::mutex turn_;
   std::optional<Diagnostic> rejection_;  // of status_.rejected_version
+  std::string seen_once_;                // the version of the last reading, if it is not settled
   bool kept_ = false;                    // the version in force is on disk
 
   mutable std::mutex mutex_;

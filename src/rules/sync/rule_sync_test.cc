@@ -34,10 +34,12 @@ class MemorySource final : public RuleSource {
     return {};
   }
   void unwatch() noexcept override { watched = false; }
+  [[nodiscard]] bool is_being_written() const override { return being_written; }
 
   std::string text = "good 1";
   bool throws = false;
   bool watched = false;
+  bool being_written = false;
   std::string watch_fails;
 
  private:
@@ -127,6 +129,39 @@ TEST_F(RuleSyncFrom, ANewVersionReplacesTheOld) {
   EXPECT_EQ(in_force_, "good 2");
   EXPECT_TRUE(sync_->status().loaded == WallTime{102h});
   EXPECT_EQ(sync_->status().accepted, 2U);
+}
+
+// The interval may end between two parts of a file that is being written.
+TEST_F(RuleSyncFrom, WhatAPollFindsIsTakenWhenTwoReadingsAreEqual) {
+  ASSERT_TRUE(sync_->load());
+  hold("good 2");
+  EXPECT_FALSE(sync_->poll()) << "it is read again soon";
+  hold("good 2 and more");
+  EXPECT_FALSE(sync_->poll());
+  EXPECT_EQ(in_force_, "good 1");
+  EXPECT_TRUE(sync_->poll());
+  EXPECT_EQ(in_force_, "good 2 and more");
+  hold("bad");
+  EXPECT_FALSE(sync_->poll());
+  EXPECT_EQ(sync_->status().rejected, 0U);
+  EXPECT_TRUE(sync_->poll());
+  EXPECT_EQ(sync_->status().rejected, 1U);
+  hold("good 3");
+  sync_->sync_now();
+  EXPECT_TRUE(sync_->poll()) << "a change that was told of is complete";
+  EXPECT_EQ(in_force_, "good 3");
+}
+
+TEST_F(RuleSyncFrom, APollDoesNotReadWhatIsBeingWritten) {
+  ASSERT_TRUE(sync_->load());
+  source_.being_written = true;
+  hold("good 2");
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(sync_->poll());
+  EXPECT_EQ(in_force_, "good 1");
+  source_.being_written = false;
+  sync_->sync_now();
+  EXPECT_TRUE(sync_->poll());
+  EXPECT_EQ(in_force_, "good 2");
 }
 
 TEST_F(RuleSyncFrom, ARejectedVersionLeavesTheRulesInForceAndIsToldOnce) {

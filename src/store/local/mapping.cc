@@ -1,8 +1,11 @@
 #include "store/local/mapping.h"
 
+#include "base/file_descriptor.h"
 #include "base/mapped_files.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "base/writable.h"
+#include "store/local/state_file.h"
 
 #include <fmt/format.h>
 
@@ -113,6 +116,11 @@ tl::unexpected<Diagnostic> problem(const std::string& path, std::string_view wha
 
 constexpr std::string_view kOrFresh = "or remove it, which forgets all counts";
 
+Diagnostic too_little(std::size_t memory) {
+  return {.message = fmt::format("{} bytes of memory are too few", memory),
+          .remedy = fmt::format("use at least {}", Mapping::kMemoryMin)};
+}
+
 // ---- locks ------------------------------------------------------------------------------------
 
 // Behind any data, so that they never concern a byte that is there.
@@ -202,6 +210,34 @@ bool is_blank(int file) noexcept {
   }
 }
 
+struct Examined {
+  int file;
+  const std::string& path;
+  bool is_alone;  // no other process uses it
+};
+
+// True if there is a table in the file, false if the file is new.
+Parsed<bool> examine_file(const Examined& examined, std::size_t file_bytes,
+                          const MappingSizes& wanted) {
+  const std::string& path = examined.path;
+  MappingHeader header;
+  if (file_bytes == 0 && examined.is_alone) return false;
+  const ssize_t got = ::pread(examined.file, &header, sizeof header, 0);
+  if (got < 0) {
+    return problem(path, fmt::format("cannot be read: {}", why(errno)), "give another path");
+  }
+  if (static_cast<std::size_t>(got) < sizeof header) {
+    return problem(path, fmt::format("is truncated: {} bytes", file_bytes),
+                   fmt::format("give another path, {}", kOrFresh));
+  }
+  const bool is_zero = header.magic == decltype(kMagic){};
+  if (examined.is_alone && is_zero && is_blank(examined.file)) return false;
+  if (auto wrong = check_header(path, header, file_bytes, wanted)) {
+    return tl::unexpected(*std::move(wrong));
+  }
+  return true;
+}
+
 std::optional<Diagnostic> allocate(const std::string& path, int file, std::size_t bytes) {
   if (::ftruncate(file, 0) == 0) {
     const int error = ::posix_fallocate(file, 0, static_cast<off_t>(bytes));
@@ -249,10 +285,7 @@ std::uint64_t boot_hash() {
 // ---- opening ----------------------------------------------------------------------------------
 
 Parsed<Mapping> Mapping::open(const MappingOptions& options, Now now, bool discard) {
-  if (options.memory < kMemoryMin) {
-    return mistake(fmt::format("{} bytes of memory are too few", options.memory),
-                   fmt::format("use at least {}", kMemoryMin));
-  }
+  if (options.memory < kMemoryMin) return tl::unexpected(too_little(options.memory));
   const MappingSizes sizes = sizes_for(options.memory / kPage * kPage);
   Mapping mapping;
   if (options.file.empty()) {
@@ -266,6 +299,27 @@ Parsed<Mapping> Mapping::open(const MappingOptions& options, Now now, bool disca
   }
   mapping.begin_time(now);
   return mapping;
+}
+
+Parsed<StateFileUse> inspect_state_file(const MappingOptions& options) {
+  const std::string& path = options.file;
+  if (options.memory < Mapping::kMemoryMin) return tl::unexpected(too_little(options.memory));
+  if (auto wrong = why_not_writable(path)) return tl::unexpected(*std::move(wrong));
+  const FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
+  if (!file && errno == ENOENT) return StateFileUse::none;
+  struct stat status{};
+  if (!file || ::fstat(file.get(), &status) != 0) {
+    return problem(path, fmt::format("cannot be opened: {}", why(errno)),
+                   "give a path in a directory that this user may write to");
+  }
+  if (auto wrong = check_file(path, status)) return tl::unexpected(*std::move(wrong));
+  struct flock lock = lock_on(kUsersByte, F_WRLCK);
+  const bool is_alone = ::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK;
+  const Parsed<bool> usable = examine_file({.file = file.get(), .path = path, .is_alone = is_alone},
+                                           static_cast<std::size_t>(status.st_size),
+                                           sizes_for(options.memory / kPage * kPage));
+  if (!usable) return tl::unexpected(usable.error());
+  return is_alone ? StateFileUse::none : StateFileUse::by_others;
 }
 
 Parsed<void> Mapping::map_memory(std::size_t bytes, Pages pages) {
@@ -314,23 +368,8 @@ Parsed<void> Mapping::open_file(const MappingOptions& options, const MappingSize
   return join();
 }
 
-// True if there is a table in the file, false if the file is new.
 Parsed<bool> Mapping::examine(std::size_t file_bytes, const MappingSizes& wanted) const {
-  MappingHeader header;
-  if (file_bytes == 0 && was_alone_) return false;
-  const ssize_t got = ::pread(file_, &header, sizeof header, 0);
-  if (got < 0) {
-    return problem(path_, fmt::format("cannot be read: {}", why(errno)), "give another path");
-  }
-  if (static_cast<std::size_t>(got) < sizeof header) {
-    return problem(path_, fmt::format("is truncated: {} bytes", file_bytes),
-                   fmt::format("give another path, {}", kOrFresh));
-  }
-  if (was_alone_ && header.magic == decltype(kMagic){} && is_blank(file_)) return false;
-  if (auto wrong = check_header(path_, header, file_bytes, wanted)) {
-    return tl::unexpected(*std::move(wrong));
-  }
-  return true;
+  return examine_file({.file = file_, .path = path_, .is_alone = was_alone_}, file_bytes, wanted);
 }
 
 // The header is written at once: a process that is killed leaves zeros or a file that is made.

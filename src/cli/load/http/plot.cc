@@ -12,6 +12,7 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace sluice::cli {
@@ -56,10 +57,11 @@ using Curve = std::vector<Step>;  // may have gaps
 // The points of a run and how long each stretch was: the last one may be short.
 class Stretches {
  public:
-  explicit Stretches(const HttpRun& run) : run_(run) {
-    const double width = seconds(run.tally.point_width);
+  // Each of so many points.
+  explicit Stretches(const HttpRun& run, std::size_t points) : run_(run), points_(points) {
+    const double width = seconds(run.tally.point_width) * static_cast<double>(points);
     const double end = seconds(run.elapsed);
-    for (std::size_t i = 0; i < run.tally.series.size(); ++i) {
+    for (std::size_t i = 0; i * points < run.tally.series.size(); ++i) {
       const double begin = static_cast<double>(i) * width;
       const double length = std::min(width, end - begin);
       // Too short to speak of a rate, unless it is all there is.
@@ -71,14 +73,18 @@ class Stretches {
 
   // As it is measured from the first stretch to the last.
   [[nodiscard]] Curve rate(std::uint64_t SeriesPoint::* count) const {
-    return each([&](const SeriesPoint& point, double length) {
-      return std::optional{static_cast<double>(point.*count) / length};
+    return each([&](std::span<const SeriesPoint> points, double length) {
+      std::uint64_t sum = 0;
+      for (const SeriesPoint& point : points) sum += point.*count;
+      return std::optional{static_cast<double>(sum) / length};
     });
   }
+  // Of stretches of one point.
   [[nodiscard]] Curve latency(double share) const {
-    return each([&](const SeriesPoint& point, double /*length*/) {
-      return point.latency.count() == 0 ? std::nullopt
-                                        : std::optional{seconds(point.latency.percentile(share))};
+    return each([&](std::span<const SeriesPoint> points, double /*length*/) {
+      const auto& latency = points.front().latency;
+      return latency.count() == 0 ? std::nullopt
+                                  : std::optional{seconds(latency.percentile(share))};
     });
   }
   [[nodiscard]] double end() const noexcept {
@@ -86,7 +92,7 @@ class Stretches {
   }
 
  private:
-  using Value = std::function<std::optional<double>(const SeriesPoint&, double length)>;
+  using Value = std::function<std::optional<double>(std::span<const SeriesPoint>, double length)>;
 
   [[nodiscard]] static double seconds(Nanos time) noexcept {
     return std::chrono::duration<double>(time).count();
@@ -94,13 +100,17 @@ class Stretches {
   [[nodiscard]] Curve each(const Value& value_of) const {
     Curve curve;
     for (std::size_t i = 0; i < begins_.size(); ++i) {
-      const std::optional<double> value = value_of(run_.tally.series[i], lengths_[i]);
+      const std::span all{run_.tally.series};
+      const std::size_t first = i * points_;
+      const std::optional<double> value =
+          value_of(all.subspan(first, std::min(points_, all.size() - first)), lengths_[i]);
       if (value) curve.push_back({begins_[i], begins_[i] + lengths_[i], *value});
     }
     return curve;
   }
 
   const HttpRun& run_;
+  std::size_t points_;
   std::vector<double> begins_;
   std::vector<double> lengths_;
 };
@@ -211,7 +221,14 @@ std::string legend(const Panel& panel, const std::vector<LegendEntry>& entries) 
   return svg;
 }
 
-std::string rates_svg(const HttpPlan& plan, const HttpRun& run, const Stretches& stretches) {
+// The slowest rate that a reader wants to see: the limit, or what was admitted.
+double slowest_rate(const HttpPlan& plan, const HttpRun& run) {
+  return limit_per_second(plan, run.tally)
+      .value_or(per_second(static_cast<double>(run.tally.admitted()), run.elapsed));
+}
+
+std::string rates_svg(const HttpPlan& plan, const HttpRun& run) {
+  const Stretches stretches{run, points_of_a_rate(slowest_rate(plan, run), run.tally.point_width)};
   const Curve offered = stretches.rate(&SeriesPoint::offered);
   const Curve admitted = stretches.rate(&SeriesPoint::admitted);
   const Curve refused = stretches.rate(&SeriesPoint::refused);
@@ -242,7 +259,8 @@ std::string rates_svg(const HttpPlan& plan, const HttpRun& run, const Stretches&
   return svg + legend(kRates, entries);
 }
 
-std::string latency_svg(const Stretches& stretches) {
+std::string latency_svg(const HttpRun& run) {
+  const Stretches stretches{run, 1};
   const Curve median = stretches.latency(0.50);
   const Curve high = stretches.latency(0.99);
   const std::vector<double> ticks = axis_ticks(std::max(highest(high), 1e-6));
@@ -274,8 +292,17 @@ std::vector<double> axis_ticks(double top) {
   return ticks;
 }
 
+// So long that a few requests pass at that rate, a second of them at most, or one.
+std::size_t points_of_a_rate(double rate, Nanos point_width) noexcept {
+  constexpr double kFew = 4;
+  if (rate <= 0) return 1;
+  const double window = std::max(1 / rate, std::min(1.0, kFew / rate));
+  const double points = window / std::chrono::duration<double>(point_width).count();
+  constexpr double kMost = 1'000'000;  // more than any run has
+  return static_cast<std::size_t>(std::clamp(std::ceil(points - 1e-9), 1.0, kMost));
+}
+
 std::string plot_svg(const HttpPlan& plan, const HttpRun& run) {
-  const Stretches stretches{run};
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
       "height=\"{1}\" role=\"img\">\n",
@@ -288,8 +315,8 @@ std::string plot_svg(const HttpPlan& plan, const HttpRun& run) {
       kWidth - 1, kHeight - 1);
   svg += text(32, 42, "ink title", title);
   svg += text(32, 66, "soft", caption(plan, run));
-  svg += rates_svg(plan, run, stretches);
-  svg += latency_svg(stretches);
+  svg += rates_svg(plan, run);
+  svg += latency_svg(run);
   return svg + "</svg>\n";
 }
 

@@ -1,0 +1,55 @@
+#include "cli/explain/route_story.h"
+
+#include "base/text.h"
+#include "frontend/gateway/router.h"
+
+#include <fmt/format.h>
+
+namespace sluice::cli {
+namespace {
+
+std::string json_list(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& one : texts) list += (list.empty() ? "" : ",") + json_string(one);
+  return "[" + list + "]";
+}
+
+}  // namespace
+
+RouteStory route_of(const app::ServeConfig& serve, std::string_view host, std::string_view path) {
+  RouteStory story;
+  const gateway::GatewayOptions& options = serve.gateway;
+  story.has_gateway = !options.routes.empty();
+  // The router answers with the number of an upstream; here each route has one of its own.
+  std::vector<gateway::RouteOptions> numbered = options.routes;
+  for (std::size_t i = 0; i < numbered.size(); ++i) numbered[i].upstream = i;
+  const auto number = gateway::Router{numbered}.find(host, path);
+  if (!number) return story;
+  const gateway::RouteOptions& route = options.routes[*number];
+  const gateway::UpstreamOptions& upstream = options.upstreams[route.upstream];
+  story.found = true;
+  story.hosts = route.hosts;
+  if (route.path) story.path = std::string{route.path->text()};
+  story.upstream = upstream.name;
+  for (const gateway::ServerOptions& server : upstream.servers) {
+    story.servers.push_back(server.endpoint.text());
+  }
+  return story;
+}
+
+std::string route_text(const RouteStory& story) {
+  if (!story.found) return "none: what passes the rules is answered 404";
+  const std::string hosts =
+      story.hosts.empty() ? "" : fmt::format("{} ", fmt::join(story.hosts, " or "));
+  return fmt::format("{}{}, to upstream {} ({})", hosts, story.path.value_or("any path"),
+                     story.upstream, fmt::join(story.servers, ", "));
+}
+
+std::string route_members(const RouteStory& story) {
+  if (!story.found) return R"("route":null,"upstream":null)";
+  return fmt::format(R"("route":{{"hosts":{},"path":{}}},"upstream":{{"name":{},"servers":{}}})",
+                     json_list(story.hosts), story.path ? json_string(*story.path) : "null",
+                     json_string(story.upstream), json_list(story.servers));
+}
+
+}  // namespace sluice::cli
