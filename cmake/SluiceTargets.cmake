@@ -34,16 +34,21 @@ endfunction()
 # called NAME_test. ctest knows it as NAME, or as NAME.1 to NAME.N where SHARDS N splits its tests
 # among N processes.
 #
-#   PLAIN     sanitizers make it skip or shrink tests: it also runs as users would, in the plain build
+#   PLAIN     sanitizers make it skip or shrink tests: it also runs in the plain build
 #   THREADS   its subject is shared by threads: it also runs under ThreadSanitizer
+#   HEAVY     it runs for longer than the compiler takes to optimise it
 function(sluice_test name)
   if(NOT SLUICE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "PLAIN;THREADS" "SHARDS" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "PLAIN;THREADS;HEAVY" "SHARDS" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name}_test ${ARG_SOURCES})
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPENDS})
-  sluice_test_program(${name}_test)
+  if(ARG_HEAVY)
+    sluice_test_program(${name}_test HEAVY)
+  else()
+    sluice_test_program(${name}_test)
+  endif()
 
   set(labels)
   if(ARG_PLAIN)
@@ -70,10 +75,15 @@ function(sluice_test name)
   endforeach()
 endfunction()
 
-# Settings that all test programs share.
+# sluice_test_program(PROGRAM [HEAVY]): settings that all test programs share.
 function(sluice_test_program program)
-  # A test is compiled more often than it runs: to optimise it takes longer than to run it slowly.
+  # Most tests take longer to optimise than to run slowly.
+  set(headers sluice_test_headers)
   separate_arguments(flags UNIX_COMMAND "${SLUICE_TEST_FLAGS}")
+  if("HEAVY" IN_LIST ARGN)
+    set(headers sluice_heavy_test_headers)
+    set(flags)
+  endif()
   target_compile_options(${program} PRIVATE ${flags} -pthread)
   target_include_directories(${program} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${program} PRIVATE sluice_options GTest::gtest_main GTest::gmock rapidcheck
@@ -81,27 +91,30 @@ function(sluice_test_program program)
   set_target_properties(${program} PROPERTIES UNITY_BUILD OFF)
   # GCC takes a precompiled header only where all definitions of a command line are the same.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    target_precompile_headers(${program} REUSE_FROM sluice_test_headers)
+    target_precompile_headers(${program} REUSE_FROM ${headers})
   endif()
+endfunction()
+
+# What nearly every test includes, compiled once with the flags of the tests that use it.
+function(sluice_test_headers target)
+  add_library(${target} OBJECT "${PROJECT_SOURCE_DIR}/tests/support/test_headers.cc")
+  # A time in it would make every file that uses it new for ccache.
+  target_compile_options(${target} PRIVATE ${ARGN} -pthread -Xclang -fno-pch-timestamp)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(${target} PRIVATE sluice_options GTest::gtest GTest::gmock rapidcheck
+                                          fmt::fmt tl::expected Threads::Threads)
+  target_precompile_headers(${target} PRIVATE
+                            "${PROJECT_SOURCE_DIR}/tests/support/test_headers.h")
 endfunction()
 
 if(SLUICE_TESTS)
   # What `./dev test` builds where it does not build everything.
   add_custom_target(plain_tests)
   add_custom_target(threads_tests)
-
-  add_library(sluice_test_headers OBJECT "${PROJECT_SOURCE_DIR}/tests/support/test_headers.cc")
-  separate_arguments(flags UNIX_COMMAND "${SLUICE_TEST_FLAGS}")
-  target_compile_options(sluice_test_headers PRIVATE ${flags} -pthread)
-  target_include_directories(sluice_test_headers PRIVATE "${PROJECT_SOURCE_DIR}/tests")
-  target_link_libraries(sluice_test_headers PRIVATE sluice_options GTest::gtest GTest::gmock
-                                                    rapidcheck fmt::fmt tl::expected
-                                                    Threads::Threads)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    target_precompile_headers(sluice_test_headers PRIVATE
-                              "${PROJECT_SOURCE_DIR}/tests/support/test_headers.h")
-    # A time in it would make every file that uses it new for ccache.
-    target_compile_options(sluice_test_headers PRIVATE -Xclang -fno-pch-timestamp)
+    separate_arguments(flags UNIX_COMMAND "${SLUICE_TEST_FLAGS}")
+    sluice_test_headers(sluice_test_headers ${flags})
+    sluice_test_headers(sluice_heavy_test_headers)
   endif()
 endif()
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the tests of a build whose names match: Suite.Name of a unit test, or what ctest calls others.
+"""Runs the tests of a build whose names match: Suite.Name of unit tests, of others what ctest says.
 
-A unit test program is one test for ctest, or a few; this looks inside. Exit code 1 when a test fails
-or none matches.
+A unit test program is one test for ctest, or a few; this looks inside. Exit code 1 when a test
+fails or none matches.
 """
 
 import argparse
@@ -51,7 +51,8 @@ def run_units(programs: list, pattern: re.Pattern) -> list:
         if matching:
             print(f"{os.path.basename(program)}: {len(matching)} tests", flush=True)
             chosen = "--gtest_filter=" + ":".join(matching)
-            codes.append(subprocess.run([program, "--gtest_brief=1", chosen], check=False).returncode)
+            done = subprocess.run([program, "--gtest_brief=1", chosen], check=False)
+            codes.append(done.returncode)
     return codes
 
 

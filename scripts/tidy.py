@@ -87,10 +87,11 @@ class Files:
 
 def changed_since(base: str) -> set:
     def listed(*command) -> list:
-        done = subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True, check=True)
-        return done.stdout.splitlines()
+        said = subprocess.run(["git", *command], cwd=ROOT, capture_output=True, check=True).stdout
+        return said.decode().splitlines()
 
-    names = listed("diff", "--name-only", base) + listed("ls-files", "--others", "--exclude-standard")
+    names = listed("diff", "--name-only", base)
+    names += listed("ls-files", "--others", "--exclude-standard")
     return {str(ROOT / name) for name in names if (ROOT / name).is_file()}
 
 

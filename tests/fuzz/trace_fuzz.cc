@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const auto limit = sluice::core::parse_limit("3/1h", std::nullopt);
-  const Field field = all_algorithms(*limit, true);
+  const ComparedField field = all_algorithms(*limit, true);
   const Comparison comparison = compare(*std::move(requests), field.contenders);
   for (const Lane& lane : comparison.lanes) {
     expect(lane.admissions.size() == comparison.requests.size(), "every request is answered");

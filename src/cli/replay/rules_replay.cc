@@ -184,10 +184,11 @@ class LogReader {
   // it.
   void note_skipped() const {
     if (skipped_ > 0) {
-      complain(kCommand, fmt::format("note: {} could not be read and {} left out (--strict ends "
-                                     "there instead), the first: {}",
-                                     counted(skipped_, "line"), skipped_ == 1 ? "is" : "are",
-                                     first_skipped_.message));
+      complain(kRulesReplayCommand,
+               fmt::format("note: {} could not be read and {} left out (--strict ends "
+                           "there instead), the first: {}",
+                           counted(skipped_, "line"), skipped_ == 1 ? "is" : "are",
+                           first_skipped_.message));
     }
     if (!cut_off_) return;
     complain(kRulesReplayCommand,
