@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 using identity::AddressSource;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Configuration read(std::string_view text) {
   config::Diagnostics diagnostics;
@@ -234,7 +235,8 @@ TEST(Configuration, WarnsOfMoreConnectionsThanDescriptors) {
   EXPECT_THAT(told("1000000"),
               HasSubstr("warning: 1000000 connections of each of 1024 workers need 2048000064 file "
                         "descriptors, and the process may have "));
-  EXPECT_EQ(mistakes(std::string{kRules} + "workers: 1\ngateway: {connections: 10}\n"), "");
+  EXPECT_THAT(mistakes(std::string{kRules} + "workers: 1\ngateway: {connections: 10}\n"),
+              Not(HasSubstr("descriptors")));
   EXPECT_EQ(mistakes(std::string{kRules} + "workers: 1024\n"), "") << "nothing was asked for";
 }
 

@@ -1,6 +1,6 @@
-// How much the heaviest tests do. A run of everything with sanitizers does the brief form; the full
-// one runs where SLUICE_TESTS_FULL is set: in the plain build always, elsewhere by
-// `./dev test --all`.
+// How much the heaviest tests do: the full form where SLUICE_TESTS_FULL is set, which is in the
+// plain stage of `./dev test` and everywhere with `--all`; the brief one elsewhere, under
+// sanitizers.
 #pragma once
 
 #include <cstdlib>

@@ -1,12 +1,16 @@
 // Rapidcheck properties inside GoogleTest, with a number of cases that fits their cost.
 //
 // A failing property prints its seed and its smallest counterexample; RC_PARAMS="seed=..." repeats
-// it, RC_PARAMS="max_success=1000" runs ten times as many cases of everything.
+// it, RC_PARAMS="max_success=1000" runs ten times as many cases of everything. A brief run
+// (effort.h) has a quarter of the cases, and at least a hundred of each property that has as many.
 #pragma once
+
+#include "support/effort.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <ostream>
 #include <sstream>
 #include <string>
@@ -20,7 +24,8 @@ void check_property(int cases, Testable&& testable) {
   const rc::detail::TestMetadata metadata{
       .id = std::string{test->test_suite_name()} + "/" + test->name(), .description = test->name()};
   rc::detail::TestParams params = rc::detail::configuration().testParams;
-  params.maxSuccess = params.maxSuccess * cases / 100;
+  const int brief = std::max(cases / 4, std::min(cases, 100));
+  params.maxSuccess = params.maxSuccess * effort(brief, cases) / 100;
   const rc::detail::TestResult result =
       rc::detail::checkTestable(std::forward<Testable>(testable), metadata, params);
   if (result.is<rc::detail::SuccessResult>()) return;

@@ -153,7 +153,9 @@ class Worker {
   Check check(std::size_t account, Cost cost) {
     return {.key = counted_key(store_, shared_.batch, account),
             .limit = limits_[account / kKeysPerLimit],
-            .cost = cost};
+            .cost = cost,
+            // Exact, where approximate counts would begin with what the flood has used.
+            .on_table_full = OnTableFull::allow};
   }
 
   void ask(std::size_t account, Cost cost) { shared_.accounts[account].asked += cost; }
