@@ -3,8 +3,10 @@
 
 A file is looked at again when it, anything of this project that it includes, or the configuration
 has changed. What is known is kept in BUILD/tidy. Tests get the few checks that find mistakes in
-tests. With --changed BASE only files that differ from that commit are looked at, and for a header
-the file that is named like it, or else one that includes it. Exit code 1 when something was found.
+tests. Files of one folder are looked at together, since most of the time goes into the headers that
+they share. With --changed BASE only files that differ from that commit are looked at, and for a
+header the file that is named like it, or else one that includes it. Exit code 1 when something was
+found.
 """
 
 import argparse
@@ -30,6 +32,10 @@ CHECKS_OF_TESTS = (
     "bugprone-infinite-loop,bugprone-assert-side-effect,bugprone-sizeof-*,"
     "misc-unused-using-decls,readability-duplicate-include"
 )
+
+# As many as a unity build has in one.
+FILES_TOGETHER = 12
+OUTPUT = re.compile(r" -o \S+")
 
 
 def is_test(path: str) -> bool:
@@ -107,12 +113,41 @@ def touched(entries: list, files: Files, base: str) -> list:
     return list(chosen.values())
 
 
-def look_at(entry: dict, database: Path) -> str:
+def together(stale: list, folder: Path) -> list:
+    """Stale entries as groups: an entry that stands for all of a group, with the stamps of all."""
+    alike: dict = {}
+    for entry, stamp in stale:
+        path = entry["file"]
+        flags = OUTPUT.sub("", entry["command"]).replace(path, "")
+        # Names differ within a folder of the product; not in tests, fuzz targets and benchmarks.
+        alone = is_test(path) or not path.startswith(str(ROOT / "src") + os.sep)
+        key = (os.path.dirname(path), flags, path if alone else "")
+        alike.setdefault(key, []).append((entry, stamp))
+    groups = []
+    for members in alike.values():
+        for first in range(0, len(members), FILES_TOGETHER):
+            part = members[first : first + FILES_TOGETHER]
+            entry = joined([entry for entry, _ in part], folder / f"group_{len(groups)}.cc")
+            groups.append((entry, is_test(part[0][0]["file"]), [stamp for _, stamp in part]))
+    return groups
+
+
+def joined(entries: list, file: Path) -> dict:
+    """An entry for a file that includes those of all the entries."""
+    if len(entries) == 1:
+        return entries[0]
+    lines = [f'#include "{entry["file"]}"  // NOLINT(bugprone-suspicious-include)' for entry in entries]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = entries[0]["command"].replace(entries[0]["file"], str(file))
+    return {**entries[0], "file": str(file), "command": command}
+
+
+def look_at(path: str, short: bool, database: Path) -> str:
     """What there is to say; empty: nothing."""
-    checks = [f"--checks={CHECKS_OF_TESTS}"] if is_test(entry["file"]) else []
+    checks = [f"--checks={CHECKS_OF_TESTS}"] if short else []
     done = subprocess.run(
         ["clang-tidy-19", "--quiet", "-p", str(database), f"--header-filter={HEADERS}"]
-        + [*checks, entry["file"]],
+        + [f"--config-file={ROOT / '.clang-tidy'}", *checks, path],
         capture_output=True,
         text=True,
         check=False,
@@ -120,7 +155,7 @@ def look_at(entry: dict, database: Path) -> str:
     if done.returncode == 0:
         return ""
     # Findings are on standard output. Without one, the reason is on the other, or nowhere.
-    return done.stdout or f"{entry['file']}: clang-tidy failed\n{done.stderr}"
+    return done.stdout or f"{path}: clang-tidy failed\n{done.stderr}"
 
 
 def main() -> None:
@@ -139,20 +174,26 @@ def main() -> None:
     wanted = {os.path.realpath(file) for file in arguments.files}
     entries = [entry for entry in entries if not wanted or entry["file"] in wanted]
 
-    folder = arguments.build / "tidy"
+    folder = arguments.build.resolve() / "tidy"
     folder.mkdir(exist_ok=True)
-    (folder / "compile_commands.json").write_text(json.dumps(entries), encoding="utf-8")
     configuration = (ROOT / ".clang-tidy").read_bytes() + CHECKS_OF_TESTS.encode()
     stamped = [(entry, files.stamp(entry, folder, configuration)) for entry in entries]
     stale = [(entry, stamp) for entry, stamp in stamped if not stamp.exists()]
     print(f"{len(entries) - len(stale)} of {len(entries)} files are clean already", file=sys.stderr)
+    groups = together(stale, folder)
+    database = json.dumps([entry for entry, _, _ in groups])
+    (folder / "compile_commands.json").write_text(database, encoding="utf-8")
     found = set()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        running = {pool.submit(look_at, entry, folder): stamp for entry, stamp in stale}
+        running = {
+            pool.submit(look_at, entry["file"], short, folder): stamps
+            for entry, short, stamps in groups
+        }
         for done in concurrent.futures.as_completed(running):
             said = done.result()
             if not said:
-                running[done].touch()
+                for stamp in running[done]:
+                    stamp.touch()
             elif said not in found:
                 print(said, end="", flush=True)
             found.add(said)

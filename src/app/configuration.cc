@@ -28,13 +28,13 @@ using config::Reader;
 class ConfigurationReader {
  public:
   ConfigurationReader(std::string_view file, const Checked& checked)
-      : folder_(std::filesystem::path{file}.parent_path()), checked_(checked) {}
+      : folder_(std::filesystem::path{file}.parent_path().string()), checked_(checked) {}
 
   [[nodiscard]] StateConfig state(const Node& map, NamedFiles& files) const {
     const Reader reader{map, state_section(), checked_};
     StateConfig state;
     if (reader.has("memory")) state.memory = parse_memory(reader.text("memory")).value();
-    state.file = named(reader, "file", "state", files);
+    state.file = files.resolve(reader.find("file"), "state.file", folder_);
     return state;
   }
 
@@ -43,11 +43,11 @@ class ConfigurationReader {
                                            NamedFiles& files) const {
     const Reader reader{map, rules_from_section(), checked_};
     RulesFileConfig rules;
-    rules.file = named(reader, "file", "rules_from", files);
+    rules.file = files.resolve(reader.find("file"), "rules_from.file", folder_);
     if (reader.has("every")) rules.every = parse_duration(reader.text("every")).value();
     rules.says_last_good = reader.has("last_good");
     if (rules.says_last_good) {
-      rules.last_good = named(reader, "last_good", "rules_from", files);
+      rules.last_good = files.resolve(reader.find("last_good"), "rules_from.last_good", folder_);
     } else if (!state.file.empty()) {
       rules.last_good = state.file + ".rules";
     }
@@ -56,7 +56,7 @@ class ConfigurationReader {
 
   [[nodiscard]] EnvoyConfig envoy(const Node& map, NamedFiles& files) const {
     const Reader reader{map, rules_from_section(), checked_};
-    return {.folder = named(reader, "envoy", "rules_from", files),
+    return {.folder = files.resolve(reader.find("envoy"), "rules_from.envoy", folder_),
             .merge_domains = reader.flag("merge_domains", false),
             .modes = {.shadow_mode = reader.flag("shadow_mode", false),
                       .quota_mode = reader.flag("quota_mode", false)},
@@ -77,8 +77,8 @@ class ConfigurationReader {
     }
     if (const Node* node = reader.find("geo")) {
       const Reader geo{*node, geo_section(), checked_};
-      clients.country_file = named(geo, "country", "clients.geo", files);
-      clients.asn_file = named(geo, "asn", "clients.geo", files);
+      clients.country_file = files.resolve(geo.find("country"), "clients.geo.country", folder_);
+      clients.asn_file = files.resolve(geo.find("asn"), "clients.geo.asn", folder_);
     }
     return clients;
   }
@@ -124,31 +124,17 @@ class ConfigurationReader {
     return parse_rfc3339(reader.text(key)).value();
   }
 
-  // As seen from the folder of the file.
-  [[nodiscard]] std::string path(std::string_view written) const {
-    return written.empty() ? std::string{} : (folder_ / written).lexically_normal().string();
-  }
-
   [[nodiscard]] static std::vector<std::string> texts(const Reader& reader, std::string_view key) {
     std::vector<std::string> all;
     for (const Node* node : reader.list(key)) all.push_back(node->text);
     return all;
-  }
-  // The same, noted as named by that key of the section.
-  [[nodiscard]] std::string named(const Reader& reader, std::string_view key,
-                                  std::string_view section, NamedFiles& files) const {
-    const Node* const node = reader.find(key);
-    if (node == nullptr) return {};
-    files.add(*node, fmt::format("{}.{}", section, key), path(node->text));
-    return path(node->text);
   }
   [[nodiscard]] std::vector<std::string> all_named(const Reader& reader, std::string_view key,
                                                    std::string_view section,
                                                    NamedFiles& files) const {
     std::vector<std::string> all;
     for (const Node* node : reader.list(key)) {
-      files.add(*node, fmt::format("{}.{}", section, key), path(node->text));
-      all.push_back(path(node->text));
+      all.push_back(files.resolve(node, fmt::format("{}.{}", section, key), folder_));
     }
     return all;
   }
@@ -206,8 +192,9 @@ class ConfigurationReader {
     add("cookie", Kind::cookie);
     if (reader.flag("basic", false)) keys.sources.push_back({.kind = Kind::basic, .name = {}});
     if (keys.sources.empty()) keys.sources.emplace_back();
-    keys.file = named(reader, "file", "clients.api_keys", files);
-    keys.secret_file = named(reader, "secret_file", "clients.api_keys", files);
+    keys.file = files.resolve(reader.find("file"), "clients.api_keys.file", folder_);
+    keys.secret_file =
+        files.resolve(reader.find("secret_file"), "clients.api_keys.secret_file", folder_);
     return keys;
   }
 
@@ -236,7 +223,8 @@ class ConfigurationReader {
     TokensConfig tokens;
     tokens.jwks = all_named(reader, "jwks", "clients.tokens", files);
     tokens.public_keys = all_named(reader, "public_key", "clients.tokens", files);
-    tokens.secret_file = named(reader, "secret_file", "clients.tokens", files);
+    tokens.secret_file =
+        files.resolve(reader.find("secret_file"), "clients.tokens.secret_file", folder_);
     identity::TokenPolicy& policy = tokens.policy;
     for (const std::string& name : texts(reader, "algorithms")) {
       policy.algorithms.push_back(identity::parse_token_algorithm(name).value());
@@ -250,7 +238,7 @@ class ConfigurationReader {
     return tokens;
   }
 
-  std::filesystem::path folder_;
+  std::string folder_;
   const Checked& checked_;
 };
 

@@ -3,6 +3,7 @@
 #include "config/mistake_at.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 namespace sluice::app {
@@ -12,6 +13,13 @@ void NamedFiles::add(const config::Node& at, std::string key, std::string path) 
   all_.push_back({.path = std::move(path),
                   .key = std::move(key),
                   .at = config::mistake_at(at, config::Severity::error, {}, {})});
+}
+
+std::string NamedFiles::resolve(const config::Node* at, std::string key, std::string_view folder) {
+  if (at == nullptr || at->text.empty()) return {};
+  std::string path = (std::filesystem::path{folder} / at->text).lexically_normal().string();
+  add(*at, std::move(key), path);
+  return path;
 }
 
 const NamedFiles::Named* NamedFiles::find(std::string_view path) const {

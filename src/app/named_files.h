@@ -18,6 +18,9 @@ class NamedFiles {
  public:
   // `key` with all that it is in: clients.api_keys.file. `path` as it is opened.
   void add(const config::Node& at, std::string key, std::string path);
+  // The path of a file that is named relative to the folder of the configuration. Empty: there is
+  // no such node.
+  std::string resolve(const config::Node* at, std::string key, std::string_view folder);
 
   // What is wrong with the file. Where the file's name is not from the configuration, without a
   // place.

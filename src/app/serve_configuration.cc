@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -153,7 +152,9 @@ class ServeReader {
     const Reader reader{map, access_log_section(), checked_};
     AccessLogConfig& log = serve.access_log;
     const std::string_view file = reader.text("file", "-");
-    log.file = file == "-" ? "-" : named(reader, "file", "access_log", serve.files);
+    log.file = file == "-"
+                   ? "-"
+                   : serve.files.resolve(reader.find("file"), "access_log.file", context_.folder);
     log.json = reader.text("format", "text") == "json";
     take(reader, "refusals_per_second", log.refusals_per_second);
   }
@@ -162,7 +163,8 @@ class ServeReader {
   void admin(const Reader& listen, const Node* map, ServeConfig& serve) const {
     if (map != nullptr) {
       serve.admin.token_file =
-          named(Reader{*map, admin_section(), checked_}, "token_file", "admin", serve.files);
+          serve.files.resolve(Reader{*map, admin_section(), checked_}.find("token_file"),
+                              "admin.token_file", context_.folder);
     }
     for (const Node* node : listen.list("admin")) {
       const net::Endpoint& endpoint =
@@ -258,7 +260,9 @@ class ServeReader {
 
   void take_partitions(const Reader& reader, frontend::RateHeaderOptions& options,
                        ServeConfig& serve) const {
-    const std::string file = named(reader, "partition_secret_file", "gateway.headers", serve.files);
+    const std::string file =
+        serve.files.resolve(reader.find("partition_secret_file"),
+                            "gateway.headers.partition_secret_file", context_.folder);
     if (file.empty()) return;
     serve.files_read.push_back(file);
     warn_of_exposure(file, diagnostics_);
@@ -312,19 +316,6 @@ class ServeReader {
     if (reader.has(key)) into = parse_memory(reader.text(key)).value();
   }
 
-  [[nodiscard]] std::string path(std::string_view written) const {
-    return written.empty()
-               ? std::string{}
-               : (std::filesystem::path{context_.folder} / written).lexically_normal().string();
-  }
-  // The same, noted as named by that key of the section.
-  [[nodiscard]] std::string named(const Reader& reader, std::string_view key,
-                                  std::string_view section, NamedFiles& files) const {
-    const Node* const node = reader.find(key);
-    if (node == nullptr) return {};
-    files.add(*node, fmt::format("{}.{}", section, key), path(node->text));
-    return path(node->text);
-  }
   [[nodiscard]] static net::Endpoint endpoint(const Node& node, std::string key,
                                               NamedFiles& files) {
     net::Endpoint endpoint = net::Endpoint::parse(node.text).value();
@@ -384,7 +375,8 @@ class ServeReader {
     if (node.is_map()) {
       const Reader reader{node, upstream_tls_section(), checked_};
       options.verify = reader.flag("verify", true);
-      options.ca_file = named(reader, "ca", fmt::format("upstreams.{}.tls", name), serve.files);
+      options.ca_file = serve.files.resolve(
+          reader.find("ca"), fmt::format("upstreams.{}.tls.ca", name), context_.folder);
       if (!options.ca_file.empty()) serve.files_read.push_back(options.ca_file);
       if (!options.ca_file.empty() && !options.verify) {
         diagnostics_.warning(*reader.find("ca"), "'ca' has no effect: certificates are not checked",
@@ -403,15 +395,17 @@ class ServeReader {
   }
 
   [[nodiscard]] TlsConfig tls(const Node& map, NamedFiles& files) const {
-    constexpr std::string_view kCertificates = "gateway.tls.certificates";
     const Reader reader{map, tls_section(), checked_};
     TlsConfig tls;
     for (const Node* node : reader.list("certificates")) {
       const Reader one{*node, certificate_section(), checked_};
-      tls.options.certificates.push_back({.chain = named(one, "certificate", kCertificates, files),
-                                          .key = named(one, "key", kCertificates, files)});
+      tls.options.certificates.push_back(
+          {.chain = files.resolve(one.find("certificate"), "gateway.tls.certificates.certificate",
+                                  context_.folder),
+           .key = files.resolve(one.find("key"), "gateway.tls.certificates.key", context_.folder)});
     }
-    tls.options.client_ca_file = named(reader, "client_ca", "gateway.tls", files);
+    tls.options.client_ca_file =
+        files.resolve(reader.find("client_ca"), "gateway.tls.client_ca", context_.folder);
     if (reader.has("client_ca")) {
       const bool required = reader.text("client_certificates", "optional") == "required";
       tls.options.client_certificates =

@@ -1,6 +1,7 @@
 // Characters as protocols class them: ASCII only, whatever the locale.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -14,6 +15,18 @@ namespace sluice {
 
 [[nodiscard]] constexpr char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// Whether two header names are the same to a server that hands headers to programs with _ for -, as
+// CGI, WSGI and PHP do: to it X_Api_Key is X-Api-Key. Letter case does not matter. Compare a header
+// that only a trusted proxy may write exactly instead.
+[[nodiscard]] constexpr bool reads_as(std::string_view name, std::string_view other) noexcept {
+  constexpr auto folded = [](char c) { return c == '_' ? '-' : lower(c); };
+  if (name.size() != other.size()) return false;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (folded(name[i]) != folded(other[i])) return false;
+  }
+  return true;
 }
 
 [[nodiscard]] constexpr std::string_view trimmed(std::string_view text) noexcept {

@@ -79,7 +79,7 @@ struct Key {
   std::vector<std::string_view> examples;  // YAML values
   std::vector<Hint> hints;                 // for its value
   // Names that it had before: no longer read, but whoever writes one is told the new one.
-  std::vector<std::string_view> formerly = {};
+  std::vector<std::string_view> formerly;
 };
 
 // Keys that the writer chooses, as the names of headers.

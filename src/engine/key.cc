@@ -1,8 +1,8 @@
 #include "engine/key.h"
 
+#include "base/characters.h"
 #include "engine/stated_number.h"
 #include "identity/fields.h"
-#include "identity/headers.h"
 
 #include <algorithm>
 #include <charconv>
@@ -40,7 +40,7 @@ std::string_view only_header(const RequestView& request, std::string_view lower_
   std::string_view value;
   bool found = false;
   for (const HeaderView& one : request.headers) {
-    if (!identity::reads_as(one, lower_name)) continue;
+    if (!reads_as(one.name, lower_name)) continue;
     if (found && one.value != value) return {};
     value = one.value;
     found = true;
@@ -72,7 +72,7 @@ enum class Untold : std::uint8_t {
 
 Untold untold_header(const RequestView& request, std::string_view name) noexcept {
   const auto says_something = [&](const HeaderView& one) {
-    return !one.value.empty() && identity::reads_as(one, name);
+    return !one.value.empty() && reads_as(one.name, name);
   };
   return std::ranges::any_of(request.headers, says_something) ? Untold::differs : Untold::absent;
 }
@@ -117,7 +117,7 @@ std::uint64_t cost_in_headers(const rules::CostRule& cost,
                               std::span<const HeaderView> headers) noexcept {
   std::uint64_t most = 0;
   for (const HeaderView& one : headers) {
-    if (!identity::reads_as(one, cost.name)) continue;
+    if (!reads_as(one.name, cost.name)) continue;
     each_element(one.value,
                  [&](std::string_view text) { most = std::max(most, cost_in(text, cost)); });
   }

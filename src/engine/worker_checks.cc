@@ -1,9 +1,9 @@
 // From the rules that concern a request to what the store is asked.
+#include "base/characters.h"
 #include "engine/http_statuses.h"
 #include "engine/key.h"
 #include "engine/stated_number.h"
 #include "engine/worker.h"
-#include "identity/headers.h"
 
 #include <algorithm>
 #include <charconv>
@@ -47,7 +47,7 @@ std::uint64_t amount_in_headers(const rules::AmountFrom& from, std::uint64_t wri
   std::optional<std::uint64_t> least;
   std::uint64_t most = 0;
   for (const HeaderView& line : request.headers) {
-    if (!identity::reads_as(line, from.name)) continue;
+    if (!reads_as(line.name, from.name)) continue;
     each_element(line.value, [&](std::string_view text) {
       const std::uint64_t said = stated_number(text).value_or(0);
       const std::uint64_t amount = said == 0 ? written : std::min(said, from.max);

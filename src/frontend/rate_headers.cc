@@ -188,7 +188,7 @@ FamilySet RateHeaders::merge(const engine::Op& op, std::span<const HeaderView> o
 bool RateHeaders::is_wanted(const engine::Op& op, const Context& context) const noexcept {
   const bool is_refusal = op.action != engine::Action::pass;
   const unsigned kind = context.status / 100U;
-  if (kind != 2 && kind != 4 && !(kind == 5 && is_refusal)) return false;
+  if (kind != 2 && kind != 4 && (kind != 5 || !is_refusal)) return false;
   if (is_refusal || when_ == Emission::always) return true;
   if (when_ == Emission::on_refusal) return false;
   bool is_below = false;

@@ -131,7 +131,7 @@ void CredentialReader::read_header(const HeaderView& line, Gathered& found) cons
     found.add_authorization(trimmed(line.value));
   }
   for (const std::string& name : headers_) {
-    if (!reads_as(line, name)) continue;
+    if (!reads_as(line.name, name)) continue;
     if (line.value.find(',') != std::string_view::npos) found.confuse(kListOfKeys);
     found.add_key(trimmed(line.value), Spelling::plain);
   }

@@ -1,10 +1,10 @@
 // No spelling of a path goes around a rule: what a server may see behind an escaped slash is
-// matched as well. The server of reference is nginx, whose reading is written down here once more.
-#include "base/characters.h"
+// matched as well.
 #include "identity/path.h"
 #include "rules/rule_set.h"
 #include "rules/rule_set_fixture.h"
 #include "support/property.h"
+#include "support/server_reading.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,42 +20,10 @@ namespace sluice::rules {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
-using Segments = std::vector<std::string>;
-
-// ---- a server -----------------------------------------------------------------------------------
-
-// nginx merges slashes before it resolves dot segments; other servers do not merge them.
-enum class Slashes : std::uint8_t { merged, separate };
-
-// What a server sees that decodes a path once, escaped slashes and all, and then resolves dot
-// segments. Nothing: it rejects the path, as nginx does with one that leaves the root.
-std::optional<Segments> as_servers_read(std::string_view target, Slashes slashes) {
-  std::string path;
-  for (std::string_view rest = target.substr(1, target.find('?') - 1); !rest.empty();) {
-    const std::optional<char> byte = decode_percent(rest);
-    path += byte.value_or(rest.front());
-    rest.remove_prefix(byte ? 3 : 1);
-  }
-  Segments segments;
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t slash = std::min(path.find('/', at), path.size());
-    const std::string segment = path.substr(at, slash - at);
-    at = slash + 1;
-    if (segment == "." || (segment.empty() && slashes == Slashes::merged)) continue;
-    if (segment != "..") {
-      segments.push_back(segment);
-    } else if (segments.empty()) {
-      return std::nullopt;
-    } else {
-      segments.pop_back();
-    }
-  }
-  std::erase(segments, "");
-  return segments;
-}
+using testing::as_servers_read;
+using testing::Segments;
+using testing::Slashes;
 
 bool is_one_of_these(const Segments& segments, const PathTemplate& pattern) {
   std::size_t i = 0;

@@ -6,6 +6,7 @@
 #include "base/characters.h"
 #include "fuzz.h"
 #include "identity/host.h"
+#include "support/server_reading.h"
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,10 @@ using sluice::identity::normalise_target;
 using sluice::identity::PathOptions;
 using sluice::identity::read_target;
 using sluice::identity::Target;
+using sluice::testing::as_servers_read;
+using sluice::testing::decoded_once;
+using sluice::testing::Segments;
+using sluice::testing::Slashes;
 
 void check_characters(std::string_view path) {
   for (std::size_t i = 0; i < path.size(); ++i) {
@@ -58,48 +63,14 @@ void check_target(std::string_view target, const PathOptions& options) {
   check_characters(once.path);
 }
 
-std::string decoded_once(std::string_view text) {
-  std::string decoded;
-  while (!text.empty()) {
-    const auto byte = sluice::decode_percent(text);
-    decoded += byte.value_or(text.front());
-    text.remove_prefix(byte ? 3 : 1);
-  }
-  return decoded;
-}
-
-using Segments = std::vector<std::string>;
-
-Segments split(const std::string& path) {
+// Of a path that is normalised already, decoded.
+Segments segments_of(std::string_view route) {
   Segments segments;
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t slash = std::min(path.find('/', at), path.size());
-    if (slash > at) segments.push_back(path.substr(at, slash - at));
+  for (std::size_t at = 0; at < route.size();) {
+    const std::size_t slash = std::min(route.find('/', at), route.size());
+    if (slash > at) segments.push_back(decoded_once(route.substr(at, slash - at)));
     at = slash + 1;
   }
-  return segments;
-}
-
-// What nginx finds a location by: decoded once, slashes merged, dot segments resolved. Nothing:
-// nginx rejects it.
-std::optional<Segments> as_nginx_reads(std::string_view target) {
-  Segments segments;
-  for (const std::string& segment : split(decoded_once(target.substr(0, target.find('?'))))) {
-    if (segment == ".") continue;
-    if (segment != "..") {
-      segments.push_back(segment);
-    } else if (segments.empty()) {
-      return std::nullopt;
-    } else {
-      segments.pop_back();
-    }
-  }
-  return segments;
-}
-
-Segments segments_of(std::string_view route) {
-  Segments segments = split(std::string{route});
-  for (std::string& segment : segments) segment = decoded_once(segment);
   return segments;
 }
 
@@ -121,7 +92,7 @@ void check_readings(std::string_view target, const PathOptions& options) {
          "no escaped slash is left when they are decoded");
   expect(both.decoded.empty() || both.decoded_route() != both.route(), "two readings differ");
   if (!target.starts_with('/') || options.ignore_case || options.ignore_parameters) return;
-  const auto behind = as_nginx_reads(target);
+  const auto behind = as_servers_read(target, Slashes::merged);
   if (!behind) return;
   const bool is_read =
       segments_of(both.route()) == *behind || segments_of(both.decoded_route()) == *behind;

@@ -104,11 +104,11 @@ workers: 1
 
 
 class Imitations(NginxTest):
-    def gateway(self, app):
+    def gateway(self, app, address_from="CF-Connecting-IP"):
         return self.serve(
             f"""
 rules: [{{name: posts, match: {{method: POST}}, limit: 2/1h}}]
-clients: {{trusted_proxies: 127.0.0.0/8, address_from: CF-Connecting-IP}}
+clients: {{trusted_proxies: 127.0.0.0/8, address_from: {address_from}}}
 listen: {{gateway: 127.0.0.1:0}}
 upstreams: {{app: {{servers: ['{app.address}']}}}}
 routes: [{{path: /**, upstream: app}}]
@@ -128,6 +128,16 @@ routes: [{{path: /**, upstream: app}}]
         self.assertIn("x_mine", names)
         self.assertIn("cf-connecting-ip", names)
         self.assertEqual([name for name in names if "_" in name], ["x_mine"])
+
+    def test_of_a_header_that_has_an_underscore_itself(self):
+        app = self.upstream()
+        gateway = self.gateway(app, address_from="CF_Connecting_IP")
+        imitations = ("CF-Connecting-IP: 192.0.2.2", "CF-Connecting_IP: 192.0.2.3")
+        real = "CF_Connecting_IP: 192.0.2.1"
+        self.assertEqual(gateway.get("/", *imitations, real).status, 200)
+        seen = [(name.lower(), value) for name, value in app.requests[-1].headers]
+        seen = [(name, value) for name, value in seen if name.startswith("cf")]
+        self.assertEqual(seen, [("cf_connecting_ip", "192.0.2.1")])
 
     def test_of_methods_are_counted(self):
         app = self.upstream()

@@ -29,11 +29,12 @@ bool has_underscore(std::string_view name) noexcept {
   return name.find('_') != std::string_view::npos;
 }
 
-// Servers may not be able to tell it from one that was looked at here.
+// In another spelling than the configured one, which servers may not be able to tell from it.
 bool imitates_one_of(std::span<const std::string> names, std::string_view name) noexcept {
   if (names.empty() || !has_underscore(name)) return false;
-  return std::ranges::any_of(names,
-                             [name](const std::string& one) { return net::reads_as(name, one); });
+  return std::ranges::any_of(names, [name](const std::string& one) {
+    return reads_as(name, one) && !equals_ignoring_case(name, one);
+  });
 }
 
 // The next one of a list that may have some already.
@@ -57,7 +58,7 @@ void leave_out_unbelieved(net::RequestHead& head, std::string_view address_heade
   const bool is_believed = through_trusted && lines == 1;
   for (std::size_t i = 0; i < head.headers.size(); ++i) {
     const HeaderView& line = head.headers[i];
-    if (!identity::reads_as(line, address_header)) continue;
+    if (!reads_as(line.name, address_header)) continue;
     if (!is_believed || !identity::is_named(line, address_header)) head.restated.add(i);
   }
 }

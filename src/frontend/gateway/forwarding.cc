@@ -46,7 +46,7 @@ ProxyWord proxy_word(std::string_view name) noexcept {
   if (first != 'x' && first != 'f' && first != 't') return ProxyWord::none;
   if (!net::is_word_of_proxies(name)) return ProxyWord::none;
   for (const auto& [known, word] : kWords) {
-    if (net::reads_as(name, known)) return word;
+    if (reads_as(name, known)) return word;
   }
   return ProxyWord::other;
 }

@@ -62,11 +62,6 @@ bool reads_as_one_of(const std::array<std::string_view, Size>& words,
 
 }  // namespace
 
-bool reads_as(std::string_view name, std::string_view lower_name) noexcept {
-  return std::ranges::equal(name, lower_name,
-                            [](char a, char b) { return a == '_' ? b == '-' : lower(a) == b; });
-}
-
 bool is_word_of_proxies(std::string_view name) noexcept {
   return is_forwarded(name) || reads_as_one_of(kWordsOfProxies, name);
 }

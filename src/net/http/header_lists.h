@@ -29,10 +29,6 @@ class ListWalk {
 // Whether an element equals the token, which is given in lower case.
 [[nodiscard]] bool list_contains(std::string_view value, std::string_view lower_token) noexcept;
 
-// Whether a name is the one in lower case, in any case. Many servers hand headers to programs with
-// _ for -, so that the two cannot be told apart there: such names are the same.
-[[nodiscard]] bool reads_as(std::string_view name, std::string_view lower_name) noexcept;
-
 // Headers that servers take for the word of a proxy: for whom a request is (X-Forwarded-*,
 // Forwarded and their like), which one it is, or which other path it is about.
 [[nodiscard]] bool is_word_of_proxies(std::string_view name) noexcept;

@@ -23,7 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 
 // Of one file. "-" is none at all.
 class Reader : public WatchingReader {

@@ -222,8 +222,8 @@ bool BlockPool::read(Handle handle, StateBuffer& state) const noexcept {
   const std::size_t size = size_at(handle.place);
   if (size == kSizes) return false;
   const std::uint64_t* const from = words(handle.place);
-  const std::size_t count = std::min<std::size_t>(
-      {static_cast<std::uint32_t>(get(from + kUsedAndSize)), words_in(size), kStateWordsMax});
+  const std::size_t used = static_cast<std::uint32_t>(get(from + kUsedAndSize));
+  const std::size_t count = std::min({used, words_in(size), std::size_t{kStateWordsMax}});
   for (std::size_t i = 0; i < count; ++i) state.words[i] = get(from + kState + i);
   state.size = count;
   return count > 0;

@@ -138,7 +138,7 @@ class BasicTable {
     std::span<Pair> slots;           // aligned to 128 bytes; groups coprime to 6
     std::span<std::uint8_t> passed;  // one for each group
     // Whole lines, the first for their head. Without any, newcomers are admitted untracked.
-    std::span<std::uint64_t> cells = {};
+    std::span<std::uint64_t> cells;
   };
   // The greatest number of groups, up to the given one, that spreads the choices of a key.
   [[nodiscard]] static constexpr std::size_t groups_within(std::size_t groups) noexcept {
