@@ -356,6 +356,17 @@ class WithoutDescriptors : public Crowd {
   rlimit before_{};
 };
 
+// For the way to the server, where the client has its connection already.
+TEST_F(WithoutDescriptors, IdleConnectionsMakeRoomForTheServer) {
+  const auto clients = connect(20);
+  ASSERT_TRUE(has_connections(20));
+  ASSERT_TRUE(is_served(*clients[0]));  // sanitizers open files when they meet a class first
+  pass(2s);
+  allow_no_more();
+  EXPECT_TRUE(is_served(*clients[19]));
+  EXPECT_EQ(worker_.report().evicted, 1U);
+}
+
 // Both the connection and the way to the server need one.
 TEST_F(WithoutDescriptors, IdleConnectionsMakeRoom) {
   const auto clients = connect(20);

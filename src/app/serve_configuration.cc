@@ -133,11 +133,11 @@ class ServeReader {
   }
 
   [[nodiscard]] GatewayListener listener(const Node& node, NamedFiles& files) const {
-    if (node.is_scalar()) return {.endpoint = endpoint(node, "listen.gateway", files)};
+    if (node.is_scalar()) return {.endpoint = parsed_endpoint(node, "listen.gateway", files)};
     const Reader reader{node, listener_section(), checked_};
     GatewayListener listener;
     if (const Node* address = reader.find("address")) {
-      listener.endpoint = endpoint(*address, "listen.gateway.address", files);
+      listener.endpoint = parsed_endpoint(*address, "listen.gateway.address", files);
     }
     listener.proxy_protocol = reader.flag("proxy_protocol", false);
     const bool is_path = listener.endpoint.kind == net::Endpoint::Kind::unix_path;
@@ -168,7 +168,7 @@ class ServeReader {
     }
     for (const Node* node : listen.list("admin")) {
       const net::Endpoint& endpoint =
-          serve.listen.admin.emplace_back(this->endpoint(*node, "listen.admin", serve.files));
+          serve.listen.admin.emplace_back(parsed_endpoint(*node, "listen.admin", serve.files));
       if (!serve.admin.token_file.empty() || is_on_this_machine(endpoint)) continue;
       diagnostics_.error(*node,
                          fmt::format("{} can be reached from elsewhere, and asks for no token",
@@ -316,8 +316,8 @@ class ServeReader {
     if (reader.has(key)) into = parse_memory(reader.text(key)).value();
   }
 
-  [[nodiscard]] static net::Endpoint endpoint(const Node& node, std::string key,
-                                              NamedFiles& files) {
+  [[nodiscard]] static net::Endpoint parsed_endpoint(const Node& node, std::string key,
+                                                     NamedFiles& files) {
     net::Endpoint endpoint = net::Endpoint::parse(node.text).value();
     files.add(node, std::move(key), endpoint.text());
     return endpoint;

@@ -34,8 +34,8 @@ namespace sluice::gateway {
 
 struct ServerPlace {
   std::string_view upstream;
-  std::string_view server;             // host:port
-  std::optional<IpAddress> address{};  // which of several that its name has
+  std::string_view server;           // host:port
+  std::optional<IpAddress> address;  // which of several that its name has
 };
 
 // Of a server that was asked for the first time on a connection, and failed.

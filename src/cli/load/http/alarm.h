@@ -23,7 +23,7 @@ class Alarm {
   void on_events(net::Events events);
 
   net::Callback<> on_due_;
-  MonoTime at_{};  // what is set; nothing is at the epoch
+  MonoTime at_;  // what is set; nothing is at the epoch
   FileDescriptor descriptor_;
   net::Watcher watcher_;  // behind the descriptor, since it goes first
 };

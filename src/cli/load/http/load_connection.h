@@ -69,7 +69,7 @@ class LoadConnection : public net::ListHook {
   [[nodiscard]] MonoTime sent() const noexcept { return sent_; }
 
   // For whoever keeps the free ones.
-  MonoTime free_since{};
+  MonoTime free_since;
 
  private:
   enum class State : std::uint8_t {
@@ -103,7 +103,7 @@ class LoadConnection : public net::ListHook {
   net::Timer timer_;
   State state_ = State::closed;
   LoadRequest request_;
-  MonoTime sent_{};
+  MonoTime sent_;
 
   std::string unsent_;        // of the request
   std::string pending_;       // of the answer: came, but makes sense only with more behind it

@@ -83,9 +83,9 @@ class LoadDriver {
   net::Task pump_;
   net::Timer pause_;  // of closed loops, after a failure
 
-  MonoTime begin_{};
+  MonoTime begin_;
   std::uint64_t next_;            // request to be sent next
-  MonoTime next_due_{};           // of open loops
+  MonoTime next_due_;             // of open loops
   const std::uint64_t requests_;  // of all drivers
   std::size_t in_flight_ = 0;
 

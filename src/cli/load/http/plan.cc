@@ -21,7 +21,7 @@ constexpr std::uint64_t kBodyBytesMax = std::uint64_t{64} << 20U;
 constexpr Nanos kDurationMax{std::chrono::hours{24 * 7}};
 
 Parsed<Nanos> parse_duration_option(const LoadOptions& options) {
-  const Parsed<Nanos> duration = parse_time_option("--duration", options.duration.value_or("10s"));
+  Parsed<Nanos> duration = parse_time_option("--duration", options.duration.value_or("10s"));
   if (duration && *duration > kDurationMax) {
     return mistake("--duration: a run lasts at most a week", "use at most 7d");
   }
@@ -81,7 +81,7 @@ Parsed<RequestTemplate> make_request(const HttpLoadOptions& options, const HttpT
 Parsed<std::uint64_t> parse_clients(const HttpLoadOptions& options, std::size_t keys,
                                     const RequestTemplate& request) {
   const auto usual = keys > 0 ? std::to_string(keys) : std::string{"1"};
-  const auto clients = parse_count("--clients", options.clients.value_or(usual), kClientsMax);
+  auto clients = parse_count("--clients", options.clients.value_or(usual), kClientsMax);
   if (!clients) return clients;
   if (keys > 0 && *clients > keys) {
     return mistake(fmt::format("--clients {}: the file has {} keys", *clients, keys),

@@ -60,7 +60,8 @@ std::string outcomes(const HttpRun& run, const Output& style) {
   table.add("offered", tally.offered, run.offered_for);
   table.add("admitted", tally.admitted(), run.elapsed);
   table.add("refused", tally.refused(), run.elapsed);
-  for (std::uint16_t status = 0; status < tally.by_status.size(); ++status) {
+  for (std::size_t i = 0; i < tally.by_status.size(); ++i) {
+    const auto status = static_cast<std::uint16_t>(i);
     if (class_of(status) != AnswerClass::other) continue;
     table.add_if_any(fmt::format("{} {}", status, net::reason_phrase(status)),
                      tally.by_status[status]);

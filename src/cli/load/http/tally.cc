@@ -86,8 +86,8 @@ void Tally::note_retry_after(std::uint64_t seconds) noexcept {
 
 std::uint64_t Tally::count(AnswerClass wanted) const noexcept {
   std::uint64_t sum = 0;
-  for (std::uint16_t status = 0; status < by_status.size(); ++status) {
-    if (class_of(status) == wanted) sum += by_status[status];
+  for (std::size_t status = 0; status < by_status.size(); ++status) {
+    if (class_of(static_cast<std::uint16_t>(status)) == wanted) sum += by_status[status];
   }
   return sum;
 }
