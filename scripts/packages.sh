@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# How ./dev gets the packages a step lacks. Sourced by it; uses its `packages` and `keep_boost`.
+# How ./dev gets the packages a step lacks. Sourced by it; uses its `packages`.
 #
-# When nothing is missing, all this costs is one dpkg-query.
+# Packages are added, never removed: what a user installed may be needed elsewhere. When nothing is
+# missing, all this costs is one dpkg-query.
 
 # require SET...: installs what is missing of these sets, or explains and exits with 3.
 require() {
@@ -15,13 +16,19 @@ require() {
 }
 
 missing_packages() {
-  local -x LC_ALL=C
-  local set wanted=()
+  local set alternatives name wanted=() installed
   for set in "$@"; do
     # shellcheck disable=SC2154,SC2206 # declared by ./dev; a set is a list of words
     wanted+=(${packages[$set]})
   done
-  comm -23 <(printf '%s\n' "${wanted[@]}" | sort -u) <(installed_packages "${wanted[@]}" | sort -u)
+  # shellcheck disable=SC2046 # words again; dpkg-query fails when it does not know one of them
+  installed=$(installed_packages $(tr '|' ' ' <<<"${wanted[*]}")) || true
+  for alternatives in "${wanted[@]}"; do
+    for name in ${alternatives//|/ }; do
+      [[ $'\n'$installed$'\n' != *$'\n'"$name"$'\n'* ]] || continue 2
+    done
+    echo "${alternatives%%|*}"
+  done | LC_ALL=C sort -u
 }
 
 # The second letter of dpkg's status is the present state of a package.
@@ -32,7 +39,7 @@ installed_packages() {
 }
 
 install_packages() {
-  local as_root=() known=() replaced=()
+  local as_root=() known=()
   if ((EUID != 0)); then
     sudo -n true 2>/dev/null || explain_missing "$@"
     as_root=(sudo -n)
@@ -42,13 +49,10 @@ install_packages() {
   mapfile -t known < <(known_packages "$@")
   ((${#known[@]} == $#)) || warn_about_unknown "$@"
   ((${#known[@]})) || return 0
-  mapfile -t replaced < <(packages_replaced_by "${known[@]}")
-  ((${#replaced[@]} == 0)) || agree_to_replace "${replaced[@]}"
 
   logged "installing ${known[*]}" \
-    apt_get install --yes --no-install-recommends "${known[@]}" ||
-    lacking "the packages could not be installed; what apt-get said is above"
-  ((${#replaced[@]} == 0)) || say_how_to_undo "${replaced[@]}"
+    apt_get install --yes --no-remove --no-install-recommends "${known[@]}" ||
+    lacking "the packages could not be installed without removing any; what apt-get said is above"
 }
 
 # Uses the caller's `as_root`. Another apt-get, as of a freshly booted machine, is waited for.
@@ -87,48 +91,13 @@ warn_about_unknown() {
 }
 
 explain_missing() {
-  local sudo="" how="as root" replaced
+  local sudo="" how="as root"
   if command -v sudo >/dev/null; then sudo="sudo " how="yourself (sudo asks for a password)"; fi
-  mapfile -t replaced < <(packages_replaced_by "$@")
   say "these packages are missing: $*"
-  ((${#replaced[@]} == 0)) || say "installing them replaces ${replaced[*]}"
   say "run this $how, then come back:"
-  printf '\n  %sapt-get update && %sapt-get install --no-install-recommends %s\n\n' \
+  printf '\n  %sapt-get update && %sapt-get install --no-remove --no-install-recommends %s\n\n' \
     "$sudo" "$sudo" "$*" >&2
   exit 3
-}
-
-# ---- Boost ---------------------------------------------------------------------------------------
-
-# What apt would remove to install the given packages, as NAME=VERSION. All of them conflict with
-# libboost1.81-dev: the headers of Boost 1.74 and whatever needs these.
-packages_replaced_by() {
-  LC_ALL=C apt-get install --simulate --no-install-recommends "$@" 2>/dev/null |
-    awk '/^Remv / { gsub(/[][]/, "", $3); print $2 "=" $3 }' | sort -u
-}
-
-agree_to_replace() {
-  say "Sluice needs Boost 1.81, which Debian cannot install beside the Boost that is here."
-  say "Installing it replaces: $*"
-  # shellcheck disable=SC2154 # set by ./dev
-  [[ -z $keep_boost ]] || refuse_to_replace "--keep-boost was given, so nothing was changed."
-  if [[ -t 0 && -t 2 && -z ${CI:-} ]]; then
-    local answer
-    read -rp "./dev: replace them? [Y/n] " answer || answer=no # the terminal went away
-    [[ -z $answer || $answer == [Yy]* ]] || refuse_to_replace "Nothing was changed."
-  fi
-}
-
-refuse_to_replace() {
-  say "$1 To build beside the other Boost, use a container:"
-  # shellcheck disable=SC2016 # for the reader's shell
-  printf '\n  docker run --rm -it -v "$PWD":/sluice -w /sluice debian:12 ./dev build\n\n' >&2
-  exit 3
-}
-
-say_how_to_undo() {
-  say "replaced $*; to undo this, as root:"
-  printf '\n  apt-get install --no-install-recommends %s\n\n' "$*" >&2
 }
 
 # ---- other systems -------------------------------------------------------------------------------
@@ -147,10 +116,12 @@ require_tools() {
 say_what_is_needed() {
   cat >&2 <<'END'
 ./dev: this is not Debian, so install these yourself (versions that are known to work):
-  always      GCC 12, CMake 3.25, Ninja, Boost 1.81, CLI11 2.1, fmt 9.1, tl-expected 1.0,
-              Howard Hinnant's date 3.0, the tz database
-  test        GoogleTest 1.12 with gMock, RapidCheck, OpenSSL 3, Python 3, Clang 19 as clang++-19
-  bench       Google Benchmark 1.7
+  always      GCC 12, CMake 3.25, Ninja, CLI11 2.1, fmt 9.1, tl-expected 1.0, OpenSSL 3, RE2,
+              yaml-cpp 0.7, libmaxminddb 1.7, simdjson 3.0, zlib 1.2, Howard Hinnant's date 3.0,
+              the tz database
+  test        GoogleTest 1.12 with gMock, RapidCheck, GMP 6.2 with C++, http_parser 2.9, Python 3,
+              nginx, Clang 19 as clang++-19
+  bench       Google Benchmark 1.7, Abseil, TBB, Boost 1.74, nginx, HAProxy, wrk
   lint        clang-tidy-19, clang-format-19, shellcheck
   coverage    gcovr
 END

@@ -9,7 +9,7 @@
 
 #include "base/digest.h"
 #include "config/diagnostics.h"
-#include "engine/worker.h"
+#include "engine/decider.h"
 #include "identity/identifier.h"
 #include "rules/parse_rules.h"
 #include "store/local/local_authority.h"
@@ -205,7 +205,7 @@ struct Subject {
                 at(0))
                 .value();
     local = std::make_unique<store::LocalAuthority>(*table, 1);
-    worker = std::make_unique<engine::Worker>(*local, *local);
+    worker = std::make_unique<engine::Decider>(*local, *local);
     identity::IdentifierConfig config;
     std::vector<identity::ApiKeyRecord> keys;
     for (int i = 0; i < 1000; ++i) {
@@ -224,7 +224,7 @@ struct Subject {
   }
   std::unique_ptr<store::LocalStore> table;
   std::unique_ptr<store::LocalAuthority> local;
-  std::unique_ptr<engine::Worker> worker;
+  std::unique_ptr<engine::Decider> worker;
   std::shared_ptr<const engine::Snapshot> snapshot;
   engine::Op op;
   std::array<engine::Op, 16> ops;

@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from report import finish, heading, options  # noqa: E402
 
-SUBJECTS = {"sluice": "sluice", "asio": "Boost.Asio 1.81"}
+SUBJECTS = ("sluice", "asio")
 
 
 def run(program: Path, subject: str, timers: bool) -> dict:
@@ -36,7 +36,8 @@ def measure(program: Path, runs: int) -> dict:
 
 
 def rows(best: dict):
-    yield "| forwarding | " + " | ".join(SUBJECTS.values()) + " | ratio |"
+    boost = best["asio", False]["boost"].replace("_", ".")
+    yield f"| forwarding | sluice | Boost.Asio {boost} | ratio |"
     yield "|---" + "|---:" * (len(SUBJECTS) + 1) + "|"
     for timers, what in ((False, "alone"), (True, "with a deadline put off by each request")):
         ours, theirs = (best[subject, timers]["cpu_ns"] for subject in SUBJECTS)

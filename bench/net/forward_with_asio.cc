@@ -5,6 +5,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/version.hpp>
 
 #include <array>
 #include <chrono>
@@ -111,5 +112,7 @@ void forward_with_asio(ForwarderWish wish) {
   context.run();
   std::abort();
 }
+
+const char* boost_version() noexcept { return BOOST_LIB_VERSION; }
 
 }  // namespace sluice::bench

@@ -21,4 +21,7 @@ struct ForwarderWish {
 [[noreturn]] void forward_with_sluice(ForwarderWish wish);
 [[noreturn]] void forward_with_asio(ForwarderWish wish);
 
+// Of the Boost that it was compiled with: 1_74.
+[[nodiscard]] const char* boost_version() noexcept;
+
 }  // namespace sluice::bench

@@ -141,9 +141,11 @@ void measure(std::string_view subject, bool timers) {
   std::this_thread::sleep_for(kMeasured);
   const Reading last = read(clock);
   const auto requests = static_cast<double>(last.answers - first.answers);
-  std::printf("{\"subject\": \"%s\", \"timers\": %s, \"cpu_ns\": %.0f, \"per_second\": %.0f}\n",
-              subject.data(), timers ? "true" : "false", (last.cpu_ns - first.cpu_ns) / requests,
-              requests / std::chrono::duration<double>(kMeasured).count());
+  std::printf(
+      "{\"subject\": \"%s\", \"timers\": %s, \"cpu_ns\": %.0f, \"per_second\": %.0f, "
+      "\"boost\": \"%s\"}\n",
+      subject.data(), timers ? "true" : "false", (last.cpu_ns - first.cpu_ns) / requests,
+      requests / std::chrono::duration<double>(kMeasured).count(), boost_version());
   (void)std::fflush(stdout);
   ::_exit(0);  // neither thread ends by itself
 }

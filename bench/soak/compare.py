@@ -63,7 +63,7 @@ def idle_bytes(arguments, folder: Path, app: peers.Peer, count: int, tls: bool) 
     more, context = "", None
     if tls:
         key, cert = certificate(folder)
-        more = f"gateway: {{tls: {{certificates: [{{certificate: {cert}, key: {key}}}]}}}}\n"
+        more = f"gateway: {{tls: {{certificates: [{{cert_file: {cert}, key_file: {key}}}]}}}}\n"
         context = ssl.create_default_context(cafile=cert)
     with peers.sluice(arguments.program, folder, app, "1000000000/1h", None, more) as proxy:
         for sock in open_idle(proxy.port, 100, context):  # what is made once is made now

@@ -13,7 +13,7 @@ int main() {
 
   for (std::size_t i = 0; i < requests.size(); ++i) {
     std::printf("%.*s: %s\n", static_cast<int>(requests[i].key.size()), requests[i].key.data(),
-                decisions[i].allowed() ? "allowed" : "refused");
+                decisions[i].allowed() ? "allowed" : "rejected");
   }
 }
 
@@ -21,4 +21,4 @@ int main() {
 // alice: allowed
 // bob: allowed
 // alice: allowed
-// bob: refused
+// bob: rejected

@@ -34,7 +34,7 @@ int main() {
   const std::array requests{request, request, request};
   std::array<sluice::Admission, 3> admissions;
   worker.decide(requests, admissions, clock.now());
-  for (const sluice::Admission& one : admissions) std::puts(one.allowed() ? "pass" : "refuse");
+  for (const sluice::Admission& one : admissions) std::puts(one.allowed() ? "pass" : "reject");
 }
 
 // prints:
@@ -46,4 +46,4 @@ int main() {
 // rule 'export' counts per header.x-format, which the caller does not have
 // pass
 // pass
-// refuse
+// reject

@@ -37,7 +37,7 @@ int main() {
   answer(worker, login, 200);
   for (int attempt = 0; attempt < 3; ++attempt) answer(worker, login, 401);
 
-  // What is wrong is refused as a whole, and the rules before it stay.
+  // What is wrong is rejected as a whole, and the rules before it stay.
   const auto wrong = engine->load_text("rules: [{name: login, limt: 2/1h}]");
   std::puts(wrong.error().text().substr(0, 30).c_str());
   answer(worker, login, 401);

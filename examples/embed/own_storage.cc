@@ -24,7 +24,7 @@ int main() {
         states.try_emplace("alice", core::gcra_idle(bucket, now.mono)).first->second;
     const core::Step<core::GcraState> step = core::step(bucket, state, now, 1);
     state = step.state;
-    std::printf("%s, %d left\n", step.decision.allowed() ? "allowed" : "refused",
+    std::printf("%s, %d left\n", step.decision.allowed() ? "allowed" : "rejected",
                 static_cast<int>(step.decision.remaining));
     now.mono += 100ms;
   }
@@ -33,5 +33,5 @@ int main() {
 // prints:
 // allowed, 1 left
 // allowed, 0 left
-// refused, 0 left
-// refused, 0 left
+// rejected, 0 left
+// rejected, 0 left

@@ -18,7 +18,7 @@ int main() {
     if (sluice::Limiter::check_all(asks, decisions, clock.now())) {
       std::printf("%s: passed\n", name);
     } else {
-      std::printf("%s: refused by %s\n", name, decisions[0].allowed() ? "tenant" : "user");
+      std::printf("%s: rejected by %s\n", name, decisions[0].allowed() ? "tenant" : "user");
     }
   }
 }
@@ -26,6 +26,6 @@ int main() {
 // prints:
 // alice: passed
 // alice: passed
-// alice: refused by user
+// alice: rejected by user
 // bob: passed
-// carol: refused by tenant
+// carol: rejected by tenant

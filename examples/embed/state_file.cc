@@ -17,7 +17,7 @@ int main() {
   for (int run = 1; run <= 2; ++run) {
     sluice::Limiter limiter{"3/day", options};  // gone at the end of the loop, as after a crash
     std::printf("run %d: %s", run,
-                limiter.check("203.0.113.7", 2).allowed() ? "allowed" : "refused");
+                limiter.check("203.0.113.7", 2).allowed() ? "allowed" : "rejected");
     std::printf(", %d left\n", static_cast<int>(limiter.peek("203.0.113.7").remaining));
   }
 
@@ -33,5 +33,5 @@ int main() {
 
 // prints:
 // run 1: allowed, 1 left
-// run 2: refused, 1 left
+// run 2: rejected, 1 left
 // the file was made for another size

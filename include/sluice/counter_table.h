@@ -33,7 +33,7 @@ struct TableOptions {
   // (mode 600), is allocated in full, and goes with the memory size it was made for.
   std::string file;
 
-  // A file that is foreign, damaged, of another size or version is refused, unless this allows to
+  // A file that is foreign, damaged, of another size or version is rejected, unless this allows to
   // discard it.
   bool start_fresh = false;
 
@@ -60,7 +60,7 @@ struct TableStatus {
 
   // Since the table was opened, by this process:
   std::uint64_t inserted = 0;           // keys that were given a slot
-  std::uint64_t evicted = 0;            // of them, at the expense of one who owed less
+  std::uint64_t evicted = 0;            // of them, by evicting a key that had used less
   std::uint64_t approximated = 0;       // decisions in shared cells: OnTableFull::approximate
   std::uint64_t untracked = 0;          // requests admitted: OnTableFull::allow
   std::uint64_t forgiven = 0;           // units of cost forgotten by eviction, or untracked
@@ -68,7 +68,8 @@ struct TableStatus {
   std::uint64_t failed_exchanges = 0;   // another thread was faster; tried again
 };
 
-// A key in debt. Keys are kept as fingerprints: who wants to know about one, asks its limiter.
+// A key that has used something. Keys are kept as fingerprints; Limiter::fingerprint tells which
+// key one belongs to.
 struct KeyEntry {
   std::uint64_t fingerprint = 0;
   Limit limit;

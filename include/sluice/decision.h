@@ -10,7 +10,7 @@ namespace sluice {
 
 enum class Verdict : std::uint8_t {
   allowed,
-  refused,
+  rejected,
   never,  // the cost exceeds the capacity: no wait will help, and nothing was consumed
 };
 

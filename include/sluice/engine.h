@@ -4,17 +4,17 @@
 //     sluice::EngineWorker worker{*engine};                    // one for each thread
 //
 //     sluice::Admission admission = worker.decide(request);
-//     if (!admission.allowed()) return refuse(admission.status(), admission.decision());
+//     if (!admission.allowed()) return reject(admission.status(), admission.decision());
 //     Response response = handle(request);
 //     admission.report({.status = response.status});           // for limits that count responses
 //
-// A request may also be held against one rule by its name:
+// A request may also be checked against one rule by its name:
 //
 //     if (worker.is_rate_limited("create-url", {.user = "ann"})) return too_many_requests();
 //
 // The file is that of `sluice serve` (docs/configuration.md). Listeners in it are ignored here, and
 // nothing is watched: load_file() reads it again, and the file of rules that it may name. Trees of
-// envoyproxy/ratelimit are not for embedding, and refused.
+// envoyproxy/ratelimit are not for embedding, and rejected.
 #pragma once
 
 #include <sluice/clock.h>
@@ -36,8 +36,8 @@ namespace sluice {
 
 struct EngineOptions {
   const Clock* clock = nullptr;  // outlives the engine, thread-safe; null: SystemClock
-  // How many EngineWorkers there will be beside each other. Rules with `scale: true` deal units out
-  // to that many. 0: one for each processor.
+  // How many EngineWorkers there will be beside each other. Rules with `thread_leases: true` deal
+  // units out to that many. 0: one for each processor.
   unsigned workers = 0;
 };
 
@@ -47,9 +47,9 @@ struct ListedClient {
   enum class Kind : std::uint8_t { allow, deny, override };
   Kind kind = Kind::allow;
   std::string subject;
-  std::string factor;             // override: "2x", "0.5x"
-  std::optional<WallTime> until;  // absent: for good
-  std::string note;               // why, for whoever finds it later
+  std::string multiplier;           // override: "2", "0.5"
+  std::optional<WallTime> expires;  // absent: never
+  std::string note;                 // why, for whoever finds it later
 };
 
 // Somebody who reached a limit of a rule with `block`.
@@ -64,7 +64,7 @@ struct BlockedClient {
 // Rules, clients and counts. Thread-safe.
 class Engine {
  public:
-  // A file that is wrong is refused with everything that is wrong with it.
+  // A file that is wrong is rejected with everything that is wrong with it.
   [[nodiscard]] static Parsed<std::unique_ptr<Engine>> from_file(const std::string& file,
                                                                  const EngineOptions& options = {});
   // `name` stands for the file in messages; paths in the text are relative to the working folder.
@@ -118,22 +118,22 @@ class Admission {
 
   [[nodiscard]] bool allowed() const noexcept;
   [[nodiscard]] std::uint16_t status()
-      const noexcept;                         // to refuse with: 429, or 400, 401, 403, 503
+      const noexcept;                         // to reject with: 429, or 400, 401, 403, 503
   [[nodiscard]] bool drops() const noexcept;  // close without an answer
   [[nodiscard]] std::string_view reason() const noexcept;  // limited, blocked, unmatched, ...
   // That binds; empty: none does. The view is good until something else is called.
   [[nodiscard]] std::string_view rule() const noexcept;
   [[nodiscard]] const Decision& decision() const noexcept;  // of its limit
 
-  // A request that is to be held (decision().delay) has waited long enough, and goes on.
+  // A queued request (decision().delay) has waited long enough, and goes on.
   void released();
   // The client left before the request was passed on: what was charged is given back. Only the turn
   // of somebody in the middle of a queue is not: those behind were told when they go on.
   void abandon();
-  // Still in flight: leases of concurrency limits live on. Call it at half of their ttl.
+  // Still in flight: leases of concurrency limits live on. Call it at half of their `slot_ttl`.
   void renew();
-  // What it cost in the end, where that is known only then. A rule with `scale` takes the larger of
-  // the two: what it charged stays.
+  // What it cost in the end, where that is known only then. A rule with `thread_leases` takes the
+  // larger of the two: what it charged stays.
   void correct_cost(core::Cost actual);
   // The response is there.
   void report(const Response& response);
@@ -152,7 +152,7 @@ struct Caller {
   std::string_view api_key;
   std::string_view tenant;
   std::string_view tier;
-  std::optional<IpAddress> address;  // also counts for whom values are missing (`missing: ip`)
+  std::optional<IpAddress> address;  // counted where a value is missing (`on_missing: ip`)
   std::string_view country;          // two letters
   std::uint32_t asn = 0;
   std::string_view method;
@@ -183,7 +183,7 @@ class EngineWorker {
   // Under one rule alone, whatever its `match` says. An error where no rule has that name, or where
   // the caller lacks a value that the rule counts by, and an address to count instead.
   [[nodiscard]] Parsed<Admission> decide(std::string_view rule, const Caller& caller);
-  // Charges the rule; true where it refuses. A rule that is not there limits nobody. Throws
+  // Charges the rule; true where it rejects. A rule that is not there limits nobody. Throws
   // std::invalid_argument where the caller lacks a value.
   [[nodiscard]] bool is_rate_limited(std::string_view rule, const Caller& caller);
 

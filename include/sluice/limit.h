@@ -61,15 +61,15 @@ struct Limit {
 
   // An option that is absent takes the algorithm's default; one that is set although the algorithm
   // has no use for it is an error.
-  std::optional<std::uint64_t> burst;  // buckets: capacity
-  std::optional<Refill> refill;        // token_bucket
-  std::optional<Align> align;          // fixed_window
-  std::optional<CalendarUnit> unit;    // fixed_window, calendar
-  std::optional<std::string> zone;     // fixed_window, calendar; IANA name, default UTC
-  std::optional<Nanos> granularity;    // sliding_buckets: width of a sub-window
-  std::optional<Nanos> queue;          // leaky_bucket: longest time a request may be held
-  std::optional<Nanos> ttl;            // concurrency: life of a lease that nobody renews
-  bool count_denied = false;           // refused requests consume, too
+  std::optional<std::uint64_t> burst;   // buckets: capacity
+  std::optional<Refill> refill;         // token_bucket
+  std::optional<Align> align;           // fixed_window
+  std::optional<CalendarUnit> unit;     // fixed_window, calendar
+  std::optional<std::string> timezone;  // fixed_window, calendar; IANA name, default UTC
+  std::optional<Nanos> bucket_width;    // sliding_buckets: width of a sub-window
+  std::optional<Nanos> max_delay;       // leaky_bucket: longest time a request is queued
+  std::optional<Nanos> slot_ttl;        // concurrency: life of a lease that nobody renews
+  bool count_rejected = false;          // rejected requests consume, too
   // In place of another, for somebody or for a while, as overrides do: it comes and goes without an
   // edit, so what was used stays used, whatever `on_change` says.
   bool stands_in = false;

@@ -8,8 +8,8 @@
 // nothing once they are idle again. `allow()` without a key is one count for all.
 //
 // Several limits for one key are all-or-nothing: a request passes if all of them admit it, and one
-// that is refused consumes nothing. The decision is then that of the limit that binds: when refused
-// the one with the longest wait, when allowed the one with the least left.
+// that is rejected consumes nothing. The decision is then that of the limit that binds: when
+// rejected the one with the longest wait, when allowed the one with the least left.
 //
 // Thread-safe, all of it. Deciding takes no lock and allocates nothing; only acquire() waits.
 #pragma once
@@ -74,11 +74,11 @@ struct LimiterOptions {
   OnTableFull on_table_full = OnTableFull::approximate;
 
   // For a few keys so busy that threads fight for them: threads take some units ahead, and a
-  // request may be refused although up to early_refusals() units are left, with buckets sometimes
-  // somewhat more. Units are spent up to a
-  // millisecond after they were taken, so the limit's bound holds for windows that are shorter by
-  // that much. Refunds drop what was taken ahead. Without it a limit is exact.
-  bool scale = false;
+  // request may be rejected although up to early_rejections() units are left, with buckets
+  // sometimes somewhat more. Units are spent up to a millisecond after they were taken, so the
+  // limit's bound holds for windows that are shorter by that much. Refunds drop what was taken
+  // ahead. Without it a limit is exact.
+  bool thread_leases = false;
 
   const Clock* clock = nullptr;  // outlives the limiter; null: SystemClock
   Observer* observer = nullptr;  // outlives the limiter
@@ -112,7 +112,7 @@ struct Reservation {
 class Pending {
  public:
   // Ends the wait without an answer; harmless when there was one already. A request that was
-  // admitted and is only held for its delay stays charged.
+  // admitted and is only queued for its delay stays charged.
   void cancel();
 
  private:
@@ -191,8 +191,8 @@ class Limiter {
   Decision charge(std::string_view key, Cost cost) { return charge(key, cost, now()); }
   Decision charge(std::string_view key, Cost cost, Now now);
 
-  // `concurrency`: keeps a request's slots beyond the limit's ttl; call it at half of that. The
-  // answer replaces the ticket, and is empty when it came too late.
+  // `concurrency`: keeps a request's slots beyond the limit's `slot_ttl`; call it at half of that.
+  // The answer replaces the ticket, and is empty when it came too late.
   [[nodiscard]] Ticket renew(const Ticket& ticket) { return renew(ticket, now()); }
   [[nodiscard]] Ticket renew(const Ticket& ticket, Now now);
 
@@ -202,7 +202,7 @@ class Limiter {
   // ---- waiting --------------------------------------------------------------------------------
 
   // Waits its turn, for at most `timeout`: those who wait for one key are served in the order in
-  // which they came. Refused only if the time does not suffice (at once, if that can be known; it
+  // which they came. Rejected only if the time does not suffice (at once, if that can be known; it
   // cannot by those who have others before them) or the cost can never pass. By the limiter's
   // clock, which has to be a real one.
   [[nodiscard]] Decision acquire(std::string_view key, Nanos timeout, Cost cost = 1);
@@ -219,9 +219,10 @@ class Limiter {
   [[nodiscard]] const std::shared_ptr<CounterTable>& table() const noexcept;
 
   // The most that can pass in any window of one limit's period, however requests are timed; without
-  // refunds, forced charges and debt that was forgiven for lack of room.
+  // refunds, forced charges and usage that was forgotten for lack of room.
   [[nodiscard]] std::uint64_t most_admitted(std::size_t limit = 0) const noexcept;
-  [[nodiscard]] std::uint64_t early_refusals() const noexcept;  // see LimiterOptions::scale
+  [[nodiscard]] std::uint64_t early_rejections()
+      const noexcept;  // see LimiterOptions::thread_leases
 
   // The fingerprint under which CounterTable::list shows a key; one for each limit.
   [[nodiscard]] std::uint64_t fingerprint(std::string_view key,

@@ -1,7 +1,7 @@
 // Failures as values.
 //
-// Three channels, never mixed: a refused request is a Decision, a failed operation is a Result, and
-// what cannot happen is an assertion. Building an Error never allocates.
+// Three channels, never mixed: a rejected request is a Decision, a failed operation is a Result,
+// and what cannot happen is an assertion. Building an Error never allocates.
 #pragma once
 
 #include <tl/expected.hpp>

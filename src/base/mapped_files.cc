@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <unistd.h>
@@ -33,26 +34,35 @@ const RememberedFile* remembered_at(std::uintptr_t address) noexcept {
   return nullptr;
 }
 
-void write_error(std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
+// One line in one write: parts of it would mingle with what other threads say.
+void write_fault(const RememberedFile& file) noexcept {
+  constexpr std::string_view kWhy =
+      "': it was truncated, or its device failed, while it was in use; ";
+  std::array<char, 2048> line;
+  std::size_t size = 0;
+  for (const std::string_view part :
+       {std::string_view{"sluice: "}, std::string_view{file.what}, std::string_view{" '"},
+        std::string_view{file.path.data()}, kWhy, std::string_view{file.remedy},
+        std::string_view{"\n"}}) {
+    size += part.copy(line.data() + size, line.size() - size);
   }
+  ssize_t written = 0;
+  do {
+    written = ::write(STDERR_FILENO, line.data(), size);
+  } while (written < 0 && errno == EINTR);
 }
 
-// The default action is back in place by now: the access that failed is repeated when this returns,
-// and ends the process.
-void explain_fault(int /*signal*/, siginfo_t* info, void* /*context*/) noexcept {
+// Several threads may meet the fault at once. The first one speaks and ends the process; if the
+// others went on they would end it in the middle of the line.
+std::atomic_flag is_explained;
+
+// The signal is blocked in here: the one that is raised takes effect when this returns.
+void explain_fault(int signal, siginfo_t* info, void* /*context*/) noexcept {
+  while (is_explained.test_and_set()) ::pause();
   const RememberedFile* const file = remembered_at(address_of(info->si_addr));
-  if (file == nullptr) return;
-  write_error("sluice: ");
-  write_error(file->what);
-  write_error(" '");
-  write_error(file->path.data());
-  write_error("': it was truncated, or its device failed, while it was in use; ");
-  write_error(file->remedy);
-  write_error("\n");
+  if (file != nullptr) write_fault(*file);
+  (void)::signal(signal, SIG_DFL);
+  (void)::raise(signal);
 }
 
 }  // namespace
@@ -60,7 +70,7 @@ void explain_fault(int /*signal*/, siginfo_t* info, void* /*context*/) noexcept 
 void explain_lost_files() noexcept {
   struct sigaction action{};
   action.sa_sigaction = explain_fault;
-  action.sa_flags = SA_SIGINFO | static_cast<int>(SA_RESETHAND);
+  action.sa_flags = SA_SIGINFO;
   ::sigemptyset(&action.sa_mask);
   (void)::sigaction(SIGBUS, &action, nullptr);
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -59,6 +60,27 @@ std::optional<std::uint64_t> parse_number(std::string_view digits) noexcept {
   const auto [stopped, error] = std::from_chars(digits.data(), end, number);
   if (error != std::errc{} || stopped != end) return std::nullopt;
   return number;
+}
+
+std::optional<std::uint64_t> parse_thousandths(std::string_view text) noexcept {
+  const std::size_t dot = text.find('.');
+  const std::optional<std::uint64_t> whole = parse_number(text.substr(0, dot));
+  if (!whole || *whole >= std::numeric_limits<std::uint64_t>::max() / 1000) return std::nullopt;
+  if (dot == std::string_view::npos) return *whole * 1000;
+  const std::string_view decimals = text.substr(dot + 1);
+  if (decimals.size() > 3) return std::nullopt;
+  std::optional<std::uint64_t> rest = parse_number(decimals);
+  if (!rest) return std::nullopt;
+  for (std::size_t i = decimals.size(); i < 3; ++i) *rest *= 10;
+  return *whole * 1000 + *rest;
+}
+
+std::string format_thousandths(std::uint64_t thousandths) {
+  std::string text = std::to_string(thousandths / 1000);
+  if (thousandths % 1000 == 0) return text;
+  text += '.' + std::to_string(1000 + thousandths % 1000).substr(1);
+  text.erase(text.find_last_not_of('0') + 1);
+  return text;
 }
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> known) {

@@ -15,6 +15,12 @@ namespace sluice {
 // All of the text as an unsigned decimal number; nothing on any other character or on overflow.
 [[nodiscard]] std::optional<std::uint64_t> parse_number(std::string_view digits) noexcept;
 
+// A decimal number with at most three digits behind the point, in thousandths: 1500 for "1.5".
+// Nothing on any other text or on overflow.
+[[nodiscard]] std::optional<std::uint64_t> parse_thousandths(std::string_view text) noexcept;
+// The shortest text that reads back as the same: "1.5" for 1500, "2" for 2000.
+[[nodiscard]] std::string format_thousandths(std::uint64_t thousandths);
+
 // The known word that a misspelt one most likely meant, or an empty view.
 [[nodiscard]] std::string_view nearest_word(std::string_view word,
                                             std::span<const std::string_view> known);

@@ -24,6 +24,21 @@ TEST(Text, NumbersAreDigitsAndNothingElse) {
   }
 }
 
+TEST(Text, DecimalsAreThousandths) {
+  EXPECT_EQ(parse_thousandths("2"), 2000U);
+  EXPECT_EQ(parse_thousandths("1.5"), 1500U);
+  EXPECT_EQ(parse_thousandths("0.25"), 250U);
+  EXPECT_EQ(parse_thousandths("0.001"), 1U);
+  EXPECT_EQ(parse_thousandths("1.050"), 1050U);
+  for (const char* wrong : {"", ".", "1.", ".5", "0.0001", "-1", "+1", "1e2", "1.2.3", "1x", "1.-2",
+                            "18446744073709552", "99999999999999999999"}) {
+    EXPECT_EQ(parse_thousandths(wrong), std::nullopt) << wrong;
+  }
+  for (const char* text : {"0", "2", "1.5", "0.25", "0.001", "10.05", "1000"}) {
+    EXPECT_EQ(format_thousandths(parse_thousandths(text).value()), text);
+  }
+}
+
 TEST(Text, NearestWordForgivesTyposAndGuessesNothingWild) {
   constexpr std::array<std::string_view, 3> words{"token_bucket", "leaky_bucket", "gcra"};
   EXPECT_EQ(nearest_word("token_buckt", words), "token_bucket");

@@ -49,13 +49,13 @@ Parsed<Limit> parse_limit_options(const LimitOptions& options, const LimitFallba
        {read("--burst", options.burst, parse_burst, limit->burst),
         read("--refill", options.refill, core::parse_refill, limit->refill),
         read("--align", options.align, core::parse_align, limit->align),
-        read("--granularity", options.granularity, parse_duration, limit->granularity),
-        read("--queue", options.queue, parse_duration, limit->queue),
-        read("--ttl", options.ttl, parse_duration, limit->ttl)}) {
+        read("--bucket-width", options.bucket_width, parse_duration, limit->bucket_width),
+        read("--max-delay", options.max_delay, parse_duration, limit->max_delay),
+        read("--slot-ttl", options.slot_ttl, parse_duration, limit->slot_ttl)}) {
     if (wrong) return tl::unexpected(*wrong);
   }
-  if (options.zone) limit->zone = options.zone;
-  limit->count_denied = options.count_denied;
+  if (options.timezone) limit->timezone = options.timezone;
+  limit->count_rejected = options.count_rejected;
   return limit;
 }
 

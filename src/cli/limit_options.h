@@ -16,11 +16,11 @@ struct LimitOptions {
   std::optional<std::string> burst;
   std::optional<std::string> refill;
   std::optional<std::string> align;
-  std::optional<std::string> zone;
-  std::optional<std::string> granularity;
-  std::optional<std::string> queue;
-  std::optional<std::string> ttl;
-  bool count_denied = false;
+  std::optional<std::string> timezone;
+  std::optional<std::string> bucket_width;
+  std::optional<std::string> max_delay;
+  std::optional<std::string> slot_ttl;
+  bool count_rejected = false;
 };
 
 // The limit that the options spell. Where they leave the rate or the algorithm open, `fallback`

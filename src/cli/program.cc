@@ -28,10 +28,31 @@ constexpr const char* kExamples = R"(Examples:
   sluice replay trace.csv --limit 100/1s --compare --svg comparison.svg
   sluice load --limit 20/1s --virtual
   sluice load http://127.0.0.1:8080/ --rate 500/s --duration 30s
-  sluice keys new --name acme --tier paid --file keys.yaml
+  sluice keys create --name acme --tier paid --file keys.yaml
 
 Exit status: 0 success, 2 the command line is wrong, 3 the input or the system is; 1 is for commands
 that can answer no. `sluice COMMAND --help` has more.)";
+
+// Options and commands that had another name before. They are no longer read; the message names the
+// new one.
+struct Renamed {
+  std::string_view before;
+  std::string_view now;
+};
+constexpr Renamed kRenamedOptions[] = {
+    {"--zone", "--timezone"},   {"--granularity", "--bucket-width"},    {"--ttl", "--slot-ttl"},
+    {"--queue", "--max-delay"}, {"--count-denied", "--count-rejected"}, {"--ca", "--ca-file"},
+};
+constexpr Renamed kRenamedCommands[] = {{"new", "create"}};
+
+// Nothing if the word is no former name of one of those that are known.
+std::string_view renamed(std::span<const Renamed> names, std::string_view word,
+                         const std::vector<std::string_view>& known) {
+  for (const Renamed& name : names) {
+    if (name.before == word && std::ranges::find(known, name.now) != known.end()) return name.now;
+  }
+  return {};
+}
 
 // The command that the line names, as far as it could be parsed; the program itself for none.
 const CLI::App& parsed_command(const CLI::App& program) {
@@ -39,7 +60,7 @@ const CLI::App& parsed_command(const CLI::App& program) {
   return commands.empty() ? program : parsed_command(*commands.front());
 }
 
-// For "sluice keys new: ...", without the program's own name.
+// For "sluice keys create: ...", without the program's own name.
 std::string name_of(const CLI::App& command) {
   const CLI::App* const parent = command.get_parent();
   if (parent == nullptr) return {};
@@ -57,6 +78,10 @@ std::vector<std::string> command_names(const CLI::App& program) {
 std::string unknown_command(const CLI::App& program, std::string_view word) {
   const std::vector<std::string> names = command_names(program);
   const std::vector<std::string_view> known{names.begin(), names.end()};
+  const std::string_view now = renamed(kRenamedCommands, word, known);
+  if (!now.empty()) {
+    return fmt::format("unknown command {}; it is called {} now", quoted(word), now);
+  }
   const std::string_view nearest = nearest_word(word, known);
   return fmt::format("unknown command {}; {}known are {}", quoted(word),
                      nearest.empty() ? "" : fmt::format("did you mean {}? ", nearest),
@@ -80,6 +105,11 @@ std::string unexpected_argument(const CLI::App& command, const std::vector<std::
   }
   const std::vector<std::string> names = option_names(command);
   const std::vector<std::string_view> known{names.begin(), names.end()};
+  const std::string_view word = std::string_view{*option}.substr(0, option->find('='));
+  const std::string_view now = renamed(kRenamedOptions, word, known);
+  if (!now.empty()) {
+    return fmt::format("unknown option {}; it is called {} now", quoted(word), now);
+  }
   const std::string_view nearest = nearest_word(*option, known);
   return fmt::format("unknown option {}{}", sluice::quoted(*option),
                      nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
@@ -156,25 +186,25 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
                   "fixed_window: epoch (default), calendar or first_request")
       ->type_name("TO")
       ->group(group);
-  command.add_option("--zone", options.zone, "calendar windows: time zone (default UTC)")
-      ->type_name("ZONE")
+  command.add_option("--timezone", options.timezone, "calendar windows: time zone (default UTC)")
+      ->type_name("TIMEZONE")
       ->group(group);
   command
-      .add_option("--granularity", options.granularity,
+      .add_option("--bucket-width", options.bucket_width,
                   "sliding_buckets: width of a slice (default: an eighth of the period)")
       ->type_name("TIME")
       ->group(group);
   command
-      .add_option("--queue", options.queue,
-                  "leaky_bucket: hold requests for up to this long instead of refusing them")
+      .add_option("--max-delay", options.max_delay,
+                  "leaky_bucket: queue requests for up to this long instead of rejecting them")
       ->type_name("TIME")
       ->group(group);
   command
-      .add_option("--ttl", options.ttl,
+      .add_option("--slot-ttl", options.slot_ttl,
                   "concurrency: life of a lease that nobody renews (default 60s)")
       ->type_name("TIME")
       ->group(group);
-  command.add_flag("--count-denied", options.count_denied, "refused requests consume, too")
+  command.add_flag("--count-rejected", options.count_rejected, "rejected requests consume, too")
       ->group(group);
 }
 

@@ -18,8 +18,8 @@ std::string limit_text(const rules::RuleLimit& limit) {
   std::string text =
       fmt::format("{} {}", core::rate_text(limit.limit), to_string(limit.limit.algorithm));
   if (limit.limit.burst) text += fmt::format(", burst {}", *limit.limit.burst);
-  if (limit.limit.queue) {
-    text += fmt::format(", queue {}", format_duration(*limit.limit.queue));
+  if (limit.limit.max_delay) {
+    text += fmt::format(", max_delay {}", format_duration(*limit.limit.max_delay));
   }
   if (limit.from) text += fmt::format(", from {} up to {}", limit.from->name, limit.from->max);
   return text;

@@ -31,7 +31,8 @@ std::string expected(const Shape& shape) {
       case Form::Type::text:
       case Form::Type::word: add("text"); break;
       case Form::Type::flag: add("true or false"); break;
-      case Form::Type::number: add("a number"); break;
+      case Form::Type::number:
+      case Form::Type::decimal: add("a number"); break;
       case Form::Type::list: add("a list"); break;
       case Form::Type::map: add("a map of keys and values"); break;
     }

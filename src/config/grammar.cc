@@ -43,6 +43,10 @@ Shape number(std::uint64_t min, std::uint64_t max) {
   return only({.type = Form::Type::number, .min = min, .max = max});
 }
 
+Shape decimal(std::uint64_t min, std::uint64_t max) {
+  return only({.type = Form::Type::decimal, .min = min, .max = max});
+}
+
 Shape list_of(const Shape& items) {
   return only({.type = Form::Type::list, .items = std::make_shared<const Shape>(items)});
 }

@@ -38,11 +38,11 @@ struct Section;
 struct Shape;
 
 struct Form {
-  enum class Type : std::uint8_t { text, word, flag, number, list, map };
+  enum class Type : std::uint8_t { text, word, flag, number, decimal, list, map };
   Type type = Type::text;
   const Format* format = nullptr;       // text; absent: any but the empty one
   std::vector<std::string_view> words;  // word: one of these
-  std::uint64_t min = 0;                // number
+  std::uint64_t min = 0;                // number; decimal: in thousandths
   std::uint64_t max = 0;
   std::shared_ptr<const Shape> items;     // list
   bool may_be_empty = false;              // list
@@ -58,6 +58,8 @@ struct Shape {
 [[nodiscard]] Shape word(std::vector<std::string_view> words);
 [[nodiscard]] Shape flag();
 [[nodiscard]] Shape number(std::uint64_t min, std::uint64_t max);
+// With at most three digits behind the point; the bounds are in thousandths. Read as text.
+[[nodiscard]] Shape decimal(std::uint64_t min, std::uint64_t max);
 [[nodiscard]] Shape list_of(const Shape& items);      // of at least one
 [[nodiscard]] Shape one_or_list(const Shape& item);   // the item itself, or a list of them
 [[nodiscard]] Shape any_list_of(const Shape& items);  // may be empty

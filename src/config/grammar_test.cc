@@ -5,6 +5,7 @@
 #include "config/reference.h"
 #include "config/schema.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,6 +41,10 @@ const Section& door() {
            {.name = "colour", .shape = word({"red", "green"}), .meaning = "Its paint."},
            {.name = "locked", .shape = flag(), .meaning = "Whether it is.", .fallback = "false"},
            {.name = "opens", .shape = text(kDuration), .meaning = "How long it stays open."},
+           {.name = "weight",
+            .shape = decimal(1, 1'500),
+            .meaning = "In tonnes.",
+            .examples = {"0.25", "1"}},
            {.name = "key", .shape = text(), .meaning = "Who has one."},
            {.name = "code", .shape = text(), .meaning = "Instead of a key."},
            {.name = "bell", .shape = text(), .meaning = "Rings beside the code."}},
@@ -122,6 +127,22 @@ TEST(Grammar, NamesTheNewNameOfAKeyThatWasRenamed) {
               ElementsAre("1:9: unknown key 'tallness' in door; it is called 'height' now"));
   EXPECT_THAT(mistakes_in("doors: {size: 200, key: a}"),
               ElementsAre("1:9: unknown key 'size' in door; it is called 'height' now"));
+}
+
+TEST(Grammar, TakesDecimalsOfThreeDigitsBehindThePoint) {
+  const auto told = [](const std::string& weight) {
+    const auto mistakes = mistakes_in("doors: {height: 1, key: a, weight: " + weight + "}");
+    return mistakes.size() > 1 ? "several mistakes" : mistakes.empty() ? "" : mistakes.front();
+  };
+  for (const char* good : {"1", "0.001", "0.25", "1.5", "1.500"}) EXPECT_EQ(told(good), "") << good;
+  for (const char* far : {"0", "0.000", "1.501", "2"}) {
+    EXPECT_EQ(told(far), fmt::format("1:36: weight: {} is out of range; use 0.001 to 1.5", far));
+  }
+  for (const char* wrong : {"1.2345", ".5", "1.", "1e2", "+1", "-1", "1_0", "light"}) {
+    EXPECT_THAT(told(wrong), HasSubstr("is not a decimal number")) << wrong;
+  }
+  EXPECT_EQ(told("1.5t"), "1:36: weight: '1.5t' is not a decimal number; write 1.5");
+  EXPECT_THAT(told("'1'"), HasSubstr("write the number without quotes"));
 }
 
 TEST(Grammar, RefusesWhatReadersOfYamlDisagreeAbout) {
@@ -209,6 +230,8 @@ TEST(Schema, DescribesEveryForm) {
   EXPECT_THAT(schema, HasSubstr(R"("additionalProperties":false)"));
   EXPECT_THAT(schema, HasSubstr(R"("default":false)"));
   EXPECT_THAT(schema, HasSubstr(R"("examples":[200])"));
+  EXPECT_THAT(schema, HasSubstr(R"("type":"number","minimum":0.001,"maximum":1.5)"));
+  EXPECT_THAT(schema, HasSubstr(R"("examples":[0.25,1])"));
   EXPECT_THAT(schema, HasSubstr(R"("pattern":"^[0-9a-z]+$")"));
 }
 
@@ -221,6 +244,8 @@ TEST(Reference, HasATableForEverySection) {
   EXPECT_THAT(text, HasSubstr("## door"));
   EXPECT_THAT(text, HasSubstr("| `height` | number (1 to 300) | required | In centimetres. "
                               "Example: `height: 200`. |"));
+  EXPECT_THAT(text, HasSubstr("| `weight` | decimal (0.001 to 1.5) |  | In tonnes. "
+                              "Example: `weight: 0.25`, `weight: 1`. |"));
   EXPECT_THAT(text, HasSubstr("Exactly one of `key` and `code`."));
 }
 

@@ -3,13 +3,22 @@
 #include "base/text.h"
 #include "config/plain.h"
 
+#include <string_view>
+
 namespace sluice::config {
 namespace {
+
+// 0.5: the same number to every reader of YAML and JSON.
+bool is_decimal(std::string_view text) noexcept {
+  const std::size_t dot = text.find('.');
+  return dot != std::string_view::npos && classify_plain(text.substr(0, dot)) == Plain::integer &&
+         parse_number(text.substr(dot + 1));
+}
 
 std::string scalar_json(const Node& node) {
   if (node.is_plain()) {
     const Plain plain = classify_plain(node.text);
-    if (plain == Plain::flag || plain == Plain::integer) return node.text;
+    if (plain == Plain::flag || plain == Plain::integer || is_decimal(node.text)) return node.text;
   }
   return json_string(node.text);
 }

@@ -1,5 +1,7 @@
 #include "config/reference.h"
 
+#include "base/text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,6 +22,9 @@ std::string form_text(const Form& form) {
     }
     case Form::Type::flag: return "`true`, `false`";
     case Form::Type::number: return fmt::format("number ({} to {})", form.min, form.max);
+    case Form::Type::decimal:
+      return fmt::format("decimal ({} to {})", format_thousandths(form.min),
+                         format_thousandths(form.max));
     case Form::Type::list: return "list of " + shape_text(*form.items);
     case Form::Type::map: return fmt::format("[{0}](#{0})", form.section().name);
   }

@@ -96,12 +96,36 @@ Problem check_number(const Node& scalar, const Form& form) {
   return std::nullopt;
 }
 
+Problem check_decimal(const Node& scalar, const Form& form) {
+  if (!scalar.is_plain()) {
+    return Diagnostic{fmt::format("{} is text because of its quotes", quoted(scalar.text)),
+                      "write the number without quotes"};
+  }
+  const std::string_view text = scalar.text;
+  const std::optional<std::uint64_t> number = parse_thousandths(text);
+  if (number && *number >= form.min && *number <= form.max) return std::nullopt;
+  const std::string range =
+      fmt::format("use {} to {}", format_thousandths(form.min), format_thousandths(form.max));
+  if (number) return Diagnostic{fmt::format("{} is out of range", text), range};
+  // A number with a unit, as in 2x.
+  const std::string_view digits = text.substr(0, text.find_first_not_of("0123456789."));
+  if (parse_thousandths(digits)) {
+    return Diagnostic{fmt::format("{} is not a decimal number", quoted(text)),
+                      fmt::format("write {}", digits)};
+  }
+  return Diagnostic{fmt::format("{} is not a decimal number with at most three digits behind "
+                                "the point",
+                                quoted(text)),
+                    range};
+}
+
 Problem check_form(const Node& scalar, const Form& form) {
   switch (form.type) {
     case Form::Type::text: return check_text(scalar, form.format);
     case Form::Type::word: return check_word(scalar, form.words);
     case Form::Type::flag: return check_flag(scalar);
     case Form::Type::number: return check_number(scalar, form);
+    case Form::Type::decimal: return check_decimal(scalar, form);
     case Form::Type::list:
     case Form::Type::map: break;
   }
@@ -111,7 +135,8 @@ Problem check_form(const Node& scalar, const Form& form) {
 // The form that the writer most likely meant: a number for digits, else one of text.
 bool is_meant(const Node& scalar, const Form& form) {
   const bool looks_like_number = scalar.is_plain() && classify_plain(scalar.text) == Plain::integer;
-  return (form.type == Form::Type::number) == looks_like_number;
+  const bool is_number = form.type == Form::Type::number || form.type == Form::Type::decimal;
+  return is_number == looks_like_number;
 }
 
 }  // namespace

@@ -59,6 +59,11 @@ std::string form_members(const Form& form) {
       members.add("minimum", std::to_string(form.min));
       members.add("maximum", std::to_string(form.max));
       break;
+    case Form::Type::decimal:
+      members.add("type", "\"number\"");
+      members.add("minimum", format_thousandths(form.min));
+      members.add("maximum", format_thousandths(form.max));
+      break;
     case Form::Type::list:
       members.add("type", "\"array\"");
       members.add("items", "{" + shape_members(*form.items) + "}");

@@ -31,7 +31,7 @@ using sluice::testing::traffic;
 std::int64_t window_of(const Limit& limit) {
   if (limit.unit == CalendarUnit::day) return Nanos{23h}.count();
   if (limit.unit == CalendarUnit::month) return Nanos{28 * 24h}.count();
-  if (limit.algorithm == Algorithm::concurrency) return limit.ttl.value_or(60s).count();
+  if (limit.algorithm == Algorithm::concurrency) return limit.slot_ttl.value_or(60s).count();
   return limit.period.count();
 }
 
@@ -75,7 +75,7 @@ std::uint64_t densest_of(const Limit& limit, std::int64_t start, bool open_first
 std::vector<Subject> countable_subjects() {
   std::vector<Subject> subjects = sluice::testing::all_subjects();
   std::erase_if(subjects, [](const Subject& subject) {
-    return subject.limit.amount > 1000 || subject.limit.count_denied;
+    return subject.limit.amount > 1000 || subject.limit.count_rejected;
   });
   return subjects;
 }
@@ -197,7 +197,7 @@ TEST(BoundsOfRandomLimits, TableOfTheDesign) {
 TEST(BoundsOfRandomLimits, SaturatedSlicesDeliverTheirShare) {
   for (const std::int64_t slices : {1, 2, 4, 8, 16}) {
     Limit limit{.algorithm = Algorithm::sliding_buckets, .amount = 48, .period = 48s};
-    limit.granularity = limit.period / slices;
+    limit.bucket_width = limit.period / slices;
     const CompiledLimit numbers = compiled(limit);
     std::uint64_t admitted = 0;
     Cell cell;

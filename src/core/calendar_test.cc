@@ -183,7 +183,7 @@ TEST(Calendar, CalendarWindowsAnswerLikeAMapOfWindows) {
       Limit limit{.algorithm = Algorithm::fixed_window, .amount = 4};
       limit.align = Align::calendar;
       limit.unit = unit;
-      limit.zone = zone;
+      limit.timezone = zone;
       const CompiledLimit numbers = sluice::testing::compiled(limit);
       check_property(100, [&] {
         const auto model = sluice::testing::model_of(limit, [&](std::int64_t now) {

@@ -190,7 +190,7 @@ void Cell::carry_leases(const ConcurrencyLimit& from, const ConcurrencyLimit& to
   constexpr std::size_t kEditsRemembered = 4;  // a lease of before that many edits is void
   auto& leases = stored<Concurrency>();
   const std::int64_t generation =
-      std::max(leases.state.generation, now.mono.time_since_epoch() / from.ttl);
+      std::max(leases.state.generation, now.mono.time_since_epoch() / from.slot_ttl);
   leases.state = concurrency_convert(from, to, leases.state, now.mono);
   leases.carried.push_back(
       {.edition = edition_, .oldest_alive = generation - 1, .generation = leases.state.generation});

@@ -55,7 +55,7 @@ Edit random_key(const Limit& old_limit, const CompiledLimit& from, const Limit& 
   edit.used = before.limit - before.remaining;
   edit.old_capacity = before.limit;
   edit.new_capacity = capacity(new_limit);
-  edit.over_full = before.remaining == 0 && (old_limit.queue.has_value() ||
+  edit.over_full = before.remaining == 0 && (old_limit.max_delay.has_value() ||
                                              old_limit.algorithm == Algorithm::sliding_counter);
   return edit;
 }
@@ -278,9 +278,9 @@ TEST(Change, LoweredSlidingCounterDoesNotDependOnTheTurnOfTheWindow) {
   }
 }
 
-CompiledLimit leases(std::uint64_t amount, Nanos ttl) {
+CompiledLimit leases(std::uint64_t amount, Nanos slot_ttl) {
   Limit limit{.algorithm = Algorithm::concurrency, .amount = amount};
-  limit.ttl = ttl;
+  limit.slot_ttl = slot_ttl;
   return compiled(limit);
 }
 
@@ -358,7 +358,7 @@ TEST(Change, LoweredLimitBindsAtOnce) {
   const std::int64_t now = Nanos{100h}.count();
   ASSERT_TRUE(cell.decide(from, at(now), 50).decision.allowed());
   cell.convert(from, to, at(now), OnChange::keep);
-  EXPECT_EQ(cell.decide(to, at(now), 1).decision.verdict, Verdict::refused);
+  EXPECT_EQ(cell.decide(to, at(now), 1).decision.verdict, Verdict::rejected);
 }
 
 // A receipt from before the edit must not be read in units of another size, nor name a window or a
@@ -376,7 +376,7 @@ TEST(Change, ReceiptsFromBeforeAnEditOfPeriodOrRateAreVoid) {
   interval_from.refill = interval_to.refill = Refill::interval;
   Limit leases_from{.algorithm = Algorithm::concurrency, .amount = 3};
   Limit leases_to{.algorithm = Algorithm::concurrency, .amount = 5};
-  leases_to.ttl = 30s;
+  leases_to.slot_ttl = 30s;
   const Edited edits[] = {
       {rate(Algorithm::token_bucket, 3, 1s), rate(Algorithm::token_bucket, 5, 1s)},
       {rate(Algorithm::gcra, 3, 1s), rate(Algorithm::gcra, 7, 1s)},
@@ -405,9 +405,9 @@ TEST(Change, ReceiptsFromBeforeAnEditOfPeriodOrRateAreVoid) {
 // A lease that had lapsed before the edit, or was taken before the key had other limits, frees
 // nobody's slot.
 TEST(Change, LapsedAndForeignReceiptsReleaseNoLease) {
-  const auto leases = [](Nanos ttl) {
+  const auto leases = [](Nanos slot_ttl) {
     Limit limit{.algorithm = Algorithm::concurrency, .amount = 1};
-    limit.ttl = ttl;
+    limit.slot_ttl = slot_ttl;
     return compiled(limit);
   };
   const CompiledLimit minute = leases(60s);
@@ -445,9 +445,9 @@ TEST(Change, LapsedAndForeignReceiptsReleaseNoLease) {
 
 // Two edits of the TTL in a row: the holder still has its slot, and can still give it back.
 TEST(Change, LeasesFollowSeveralEditsOfTheirTtl) {
-  const auto leases = [](Nanos ttl) {
+  const auto leases = [](Nanos slot_ttl) {
     Limit limit{.algorithm = Algorithm::concurrency, .amount = 1};
-    limit.ttl = ttl;
+    limit.slot_ttl = slot_ttl;
     return compiled(limit);
   };
   const CompiledLimit editions[] = {leases(60s), leases(30s), leases(45s)};

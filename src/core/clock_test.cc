@@ -44,7 +44,7 @@ void expect_looks_keep_nothing_alive(const Limit& of, std::int64_t gap, int roun
 // it more often than it drains must not make it young.
 TEST(Clock, LooksDoNotKeepADrainedBucketAlive) {
   Limit queued{.algorithm = Algorithm::leaky_bucket, .amount = 300'000'000, .period = 1s};
-  queued.queue = 24h;
+  queued.max_delay = 24h;
   expect_looks_keep_nothing_alive(queued, kDay, 439);
   Limit slow{.algorithm = Algorithm::token_bucket, .amount = 7, .period = 10 * 24h};
   slow.burst = 500;
@@ -59,7 +59,7 @@ void expect_refused_after_step_back(const Limit& of, std::int64_t from, std::int
   ASSERT_TRUE(cell.decide(limit, at(from), full).decision.allowed());
   EXPECT_EQ(peek(cell, limit, to).remaining, 0U);
   const Decision decision = cell.decide(limit, at(to), full).decision;
-  EXPECT_EQ(decision.verdict, Verdict::refused);
+  EXPECT_EQ(decision.verdict, Verdict::rejected);
   ASSERT_TRUE(decision.retry_after.has_value());
   EXPECT_TRUE(cell.decide(limit, at(to + decision.retry_after->count()), full).decision.allowed());
 }

@@ -43,29 +43,29 @@ Problem check_options(const Limit& limit) {
                                   to_string(*limit.unit)),
                       "choose fixed_window, or give the period as a length of time, as in 30d"};
   }
-  if (limit.zone && !is_calendar(limit)) {
-    return Diagnostic{"'zone' only matters to calendar windows",
+  if (limit.timezone && !is_calendar(limit)) {
+    return Diagnostic{"'timezone' only matters to calendar windows",
                       "leave it out, or choose fixed_window with a period of day, week, month or "
                       "year"};
   }
-  if (limit.granularity && algorithm != Algorithm::sliding_buckets) {
-    return unused_option(limit, "granularity", "sliding_buckets");
+  if (limit.bucket_width && algorithm != Algorithm::sliding_buckets) {
+    return unused_option(limit, "bucket_width", "sliding_buckets");
   }
-  if (limit.queue && algorithm != Algorithm::leaky_bucket) {
-    return unused_option(limit, "queue", "leaky_bucket");
+  if (limit.max_delay && algorithm != Algorithm::leaky_bucket) {
+    return unused_option(limit, "max_delay", "leaky_bucket");
   }
-  if (limit.ttl && algorithm != Algorithm::concurrency) {
-    return unused_option(limit, "ttl", "concurrency");
+  if (limit.slot_ttl && algorithm != Algorithm::concurrency) {
+    return unused_option(limit, "slot_ttl", "concurrency");
   }
-  if (limit.count_denied && algorithm == Algorithm::concurrency) {
-    return unused_option(limit, "count_denied", "another algorithm");
+  if (limit.count_rejected && algorithm == Algorithm::concurrency) {
+    return unused_option(limit, "count_rejected", "another algorithm");
   }
   return std::nullopt;
 }
 
 Problem check_amount(const Limit& limit) {
   if (limit.amount < 1) {
-    return Diagnostic{"an amount of 0 would refuse everything", "use at least 1"};
+    return Diagnostic{"an amount of 0 would reject everything", "use at least 1"};
   }
   if (limit.amount > kAmountMax) {
     return Diagnostic{fmt::format("the amount {} is too large", limit.amount),
@@ -131,11 +131,11 @@ Problem check_burst(const Limit& limit) {
   return std::nullopt;
 }
 
-Problem check_queue(const Limit& limit) {
-  const Nanos queue = limit.queue.value_or(Nanos{0});
-  if (queue < Nanos{0} || queue > kQueueMax) {
-    return Diagnostic{fmt::format("a queue of {} is out of range", format_duration(queue)),
-                      fmt::format("hold requests for at most {}", format_duration(kQueueMax))};
+Problem check_max_delay(const Limit& limit) {
+  const Nanos max_delay = limit.max_delay.value_or(Nanos{0});
+  if (max_delay < Nanos{0} || max_delay > kDelayMax) {
+    return Diagnostic{fmt::format("a max_delay of {} is out of range", format_duration(max_delay)),
+                      fmt::format("use at most {}", format_duration(kDelayMax))};
   }
   return std::nullopt;
 }
@@ -150,35 +150,35 @@ Problem check_log(const Limit& limit) {
 }
 
 Nanos slice_width(const Limit& limit) noexcept {
-  return limit.granularity.value_or(Nanos{ceil_div(limit.period.count(), kSlicesDefault)});
+  return limit.bucket_width.value_or(Nanos{ceil_div(limit.period.count(), kSlicesDefault)});
 }
 
 Problem check_granularity(const Limit& limit) {
   const Nanos width = slice_width(limit);
   if (width <= Nanos{0} || width > limit.period) {
-    return Diagnostic{fmt::format("a granularity of {} does not fit into a period of {}",
+    return Diagnostic{fmt::format("a bucket_width of {} does not fit into a period of {}",
                                   format_duration(width), format_duration(limit.period)),
                       "use more than 0 and at most the period"};
   }
   if (ceil_div(limit.period.count(), width.count()) > kSlicesMax) {
     const Nanos finest{ceil_div(limit.period.count(), kSlicesMax)};
     return Diagnostic{
-        fmt::format("a granularity of {} cuts a period of {} into more than {} slices",
+        fmt::format("a bucket_width of {} cuts a period of {} into more than {} slices",
                     format_duration(width), format_duration(limit.period), kSlicesMax),
         fmt::format("use at least {}", format_duration(finest))};
   }
   return std::nullopt;
 }
 
-Problem check_ttl(const Limit& limit) {
-  const Nanos ttl = limit.ttl.value_or(kTtlDefault);
+Problem check_slot_ttl(const Limit& limit) {
+  const Nanos slot_ttl = limit.slot_ttl.value_or(kSlotTtlDefault);
   if (limit.period != Nanos{0}) {
     return Diagnostic{"concurrency counts requests in flight and has no period",
                       "give the amount alone, as in 20"};
   }
-  if (ttl < kPeriodMin || ttl > kPeriodMax) {
+  if (slot_ttl < kPeriodMin || slot_ttl > kPeriodMax) {
     return Diagnostic{
-        fmt::format("a ttl of {} is out of range", format_duration(ttl)),
+        fmt::format("a slot_ttl of {} is out of range", format_duration(slot_ttl)),
         fmt::format("use {} to {}", format_duration(kPeriodMin), format_duration(kPeriodMax))};
   }
   return std::nullopt;
@@ -187,7 +187,7 @@ Problem check_ttl(const Limit& limit) {
 Problem check(const Limit& limit) {
   if (Problem problem = check_options(limit)) return problem;
   if (Problem problem = check_amount(limit)) return problem;
-  if (limit.algorithm == Algorithm::concurrency) return check_ttl(limit);
+  if (limit.algorithm == Algorithm::concurrency) return check_slot_ttl(limit);
   if (Problem problem = check_calendar(limit)) return problem;
   if (is_calendar(limit)) return std::nullopt;
   if (Problem problem = check_period(limit)) return problem;
@@ -196,7 +196,7 @@ Problem check(const Limit& limit) {
     case Algorithm::leaky_bucket:
     case Algorithm::gcra:
       if (Problem problem = check_burst(limit)) return problem;
-      return check_queue(limit);
+      return check_max_delay(limit);
     case Algorithm::sliding_log: return check_log(limit);
     case Algorithm::sliding_buckets: return check_granularity(limit);
     case Algorithm::fixed_window:
@@ -213,13 +213,13 @@ Parsed<CompiledLimit> compile_window(const Limit& limit) {
       return WindowLimit{.amount = amount,
                          .period = limit.period,
                          .calendar = nullptr,
-                         .count_denied = limit.count_denied};
+                         .count_rejected = limit.count_rejected};
     case Align::first_request:
       return FirstRequestLimit{
-          .amount = amount, .period = limit.period, .count_denied = limit.count_denied};
+          .amount = amount, .period = limit.period, .count_rejected = limit.count_rejected};
     case Align::calendar: break;
   }
-  const std::string zone = limit.zone.value_or("UTC");
+  const std::string zone = limit.timezone.value_or("UTC");
   Result<CalendarGrid> grid = CalendarGrid::build(*limit.unit, zone);
   if (!grid && grid.error().code == Errc::not_found) {
     return mistake(fmt::format("unknown time zone '{}'", zone),
@@ -232,7 +232,7 @@ Parsed<CompiledLimit> compile_window(const Limit& limit) {
   return WindowLimit{.amount = amount,
                      .period = Nanos{0},
                      .calendar = std::make_shared<const CalendarGrid>(*std::move(grid)),
-                     .count_denied = limit.count_denied};
+                     .count_rejected = limit.count_rejected};
 }
 
 }  // namespace
@@ -266,14 +266,14 @@ Parsed<CompiledLimit> compile(const Limit& limit) {
 
   const auto amount = static_cast<Cost>(limit.amount);
   const auto burst = static_cast<Cost>(capacity(limit));
-  const bool count_denied = limit.count_denied;
+  const bool count_rejected = limit.count_rejected;
   switch (limit.algorithm) {
     case Algorithm::token_bucket:
       if (refills_by_interval(limit)) {
         return IntervalLimit::from({.amount = amount,
                                     .period = limit.period,
                                     .burst = burst,
-                                    .count_denied = count_denied});
+                                    .count_rejected = count_rejected});
       }
       [[fallthrough]];
     case Algorithm::leaky_bucket:
@@ -281,22 +281,23 @@ Parsed<CompiledLimit> compile(const Limit& limit) {
       return GcraLimit::from({.amount = amount,
                               .period = limit.period,
                               .burst = burst,
-                              .queue = limit.queue.value_or(Nanos{0}),
-                              .count_denied = count_denied});
+                              .max_delay = limit.max_delay.value_or(Nanos{0}),
+                              .count_rejected = count_rejected});
     case Algorithm::fixed_window: return compile_window(limit);
     case Algorithm::sliding_log:
-      return LogLimit{.amount = amount, .period = limit.period, .count_denied = count_denied};
+      return LogLimit{.amount = amount, .period = limit.period, .count_rejected = count_rejected};
     case Algorithm::sliding_counter:
-      return CounterLimit{.amount = amount, .period = limit.period, .count_denied = count_denied};
+      return CounterLimit{
+          .amount = amount, .period = limit.period, .count_rejected = count_rejected};
     case Algorithm::sliding_buckets:
       return BucketsLimit{.amount = amount,
                           .period = limit.period,
                           .width = slice_width(limit),
                           .slices = ceil_div(limit.period.count(), slice_width(limit).count()),
-                          .count_denied = count_denied};
+                          .count_rejected = count_rejected};
     case Algorithm::concurrency: break;
   }
-  return ConcurrencyLimit{.amount = amount, .ttl = limit.ttl.value_or(kTtlDefault)};
+  return ConcurrencyLimit{.amount = amount, .slot_ttl = limit.slot_ttl.value_or(kSlotTtlDefault)};
 }
 
 }  // namespace sluice::core

@@ -37,7 +37,7 @@ std::vector<Refusal> refusals() {
   const Limit bucket = limit(token_bucket, 10, 1s);
   const Limit window = limit(fixed_window, 10, 1s);
   return {
-      {limit(token_bucket, 0, 1s), "amount of 0 would refuse everything", "at least 1"},
+      {limit(token_bucket, 0, 1s), "amount of 0 would reject everything", "at least 1"},
       {limit(gcra, 1'000'000'001, 1h), "1000000001", "at most 1000000000"},
       {limit(gcra, ~std::uint64_t{0}, 1h), "18446744073709551615", "at most 1000000000"},
       {limit(token_bucket, 5, 0s), "0s is too short", "at least 1ms"},
@@ -54,21 +54,21 @@ std::vector<Refusal> refusals() {
        "burst of at most 1, or fixed_window"},
       {changed(limit(leaky_bucket, 1, 30 * 24h), [](Limit& l) { l.burst = 10'000; }),
        "burst of 10000 at 1 per 30d", "at most 24, or fixed_window"},
-      {changed(limit(leaky_bucket, 1, 1s), [](Limit& l) { l.queue = 25h; }), "queue of 1d1h",
-       "at most 1d"},
-      {changed(limit(leaky_bucket, 1, 1s), [](Limit& l) { l.queue = -1ns; }), "queue of -1ns",
-       "at most 1d"},
+      {changed(limit(leaky_bucket, 1, 1s), [](Limit& l) { l.max_delay = 25h; }),
+       "max_delay of 1d1h", "at most 1d"},
+      {changed(limit(leaky_bucket, 1, 1s), [](Limit& l) { l.max_delay = -1ns; }),
+       "max_delay of -1ns", "at most 1d"},
       {limit(sliding_log, 4097, 1s), "4097", "at most 4096, or sliding_buckets"},
-      {changed(limit(sliding_buckets, 5, 1s), [](Limit& l) { l.granularity = 0s; }),
-       "granularity of 0s", "more than 0 and at most the period"},
-      {changed(limit(sliding_buckets, 5, 1s), [](Limit& l) { l.granularity = 2s; }),
-       "granularity of 2s does not fit into a period of 1s", "at most the period"},
-      {changed(limit(sliding_buckets, 5, 24h), [](Limit& l) { l.granularity = 1s; }),
-       "granularity of 1s cuts a period of 1d into more than 4096", "at least 21s93ms750us"},
-      {changed(limit(concurrency, 5, 0s), [](Limit& l) { l.ttl = 0s; }), "ttl of 0s",
+      {changed(limit(sliding_buckets, 5, 1s), [](Limit& l) { l.bucket_width = 0s; }),
+       "bucket_width of 0s", "more than 0 and at most the period"},
+      {changed(limit(sliding_buckets, 5, 1s), [](Limit& l) { l.bucket_width = 2s; }),
+       "bucket_width of 2s does not fit into a period of 1s", "at most the period"},
+      {changed(limit(sliding_buckets, 5, 24h), [](Limit& l) { l.bucket_width = 1s; }),
+       "bucket_width of 1s cuts a period of 1d into more than 4096", "at least 21s93ms750us"},
+      {changed(limit(concurrency, 5, 0s), [](Limit& l) { l.slot_ttl = 0s; }), "slot_ttl of 0s",
        "1ms to 366d"},
-      {changed(limit(concurrency, 5, 0s), [](Limit& l) { l.ttl = 367 * 24h; }), "ttl of 367d",
-       "1ms to 366d"},
+      {changed(limit(concurrency, 5, 0s), [](Limit& l) { l.slot_ttl = 367 * 24h; }),
+       "slot_ttl of 367d", "1ms to 366d"},
       {limit(concurrency, 5, 1s), "no period", "the amount alone, as in 20"},
       {changed(window, [](Limit& l) { l.burst = 3; }), "fixed_window has no use for 'burst'",
        "token_bucket, leaky_bucket or gcra"},
@@ -78,13 +78,14 @@ std::vector<Refusal> refusals() {
        "fixed_window"},
       {changed(bucket, [](Limit& l) { l.unit = CalendarUnit::month; }),
        "token_bucket cannot count per calendar month", "fixed_window"},
-      {changed(window, [](Limit& l) { l.zone = "Europe/Berlin"; }), "'zone'",
+      {changed(window, [](Limit& l) { l.timezone = "Europe/Berlin"; }), "'timezone'",
        "day, week, month or"},
-      {changed(window, [](Limit& l) { l.granularity = 1ms; }), "'granularity'", "sliding_buckets"},
-      {changed(bucket, [](Limit& l) { l.queue = 1s; }), "'queue'", "leaky_bucket"},
-      {changed(bucket, [](Limit& l) { l.ttl = 1s; }), "'ttl'", "concurrency"},
-      {changed(limit(concurrency, 5, 0s), [](Limit& l) { l.count_denied = true; }),
-       "'count_denied'", "another algorithm"},
+      {changed(window, [](Limit& l) { l.bucket_width = 1ms; }), "'bucket_width'",
+       "sliding_buckets"},
+      {changed(bucket, [](Limit& l) { l.max_delay = 1s; }), "'max_delay'", "leaky_bucket"},
+      {changed(bucket, [](Limit& l) { l.slot_ttl = 1s; }), "'slot_ttl'", "concurrency"},
+      {changed(limit(concurrency, 5, 0s), [](Limit& l) { l.count_rejected = true; }),
+       "'count_rejected'", "another algorithm"},
       {changed(window, [](Limit& l) { l.align = Align::calendar; }), "calendar windows",
        "1000/month"},
       {changed(window, [](Limit& l) { l.unit = CalendarUnit::month; }),
@@ -99,7 +100,7 @@ std::vector<Refusal> refusals() {
                [](Limit& l) {
                  l.align = Align::calendar;
                  l.unit = CalendarUnit::day;
-                 l.zone = "Mars/Olympus";
+                 l.timezone = "Mars/Olympus";
                }),
        "unknown time zone 'Mars/Olympus'", "Europe/Berlin"},
   };
@@ -156,7 +157,7 @@ TEST(Compile, DefaultsAreThoseOfTheDesign) {
   EXPECT_EQ(slices.slices, 8);
   const auto leases =
       std::get<ConcurrencyLimit>(compile(limit(Algorithm::concurrency, 7, 0s)).value());
-  EXPECT_EQ(leases.ttl, 60s);
+  EXPECT_EQ(leases.slot_ttl, 60s);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace sluice::core {
 namespace {
 
 std::int64_t generation_at(const ConcurrencyLimit& limit, MonoTime now) noexcept {
-  return floor_div(now.time_since_epoch().count(), limit.ttl.count());
+  return floor_div(now.time_since_epoch().count(), limit.slot_ttl.count());
 }
 
 ConcurrencyState seen_at(const ConcurrencyLimit& limit, ConcurrencyState state, MonoTime now,
@@ -18,8 +18,8 @@ ConcurrencyState seen_at(const ConcurrencyLimit& limit, ConcurrencyState state, 
     return {.generation = generation, .previous = state.current, .current = 0};
   }
   if (generation > state.generation) return {.generation = generation};
-  const Nanos ahead = limit.ttl * state.generation - now.time_since_epoch();
-  if (!may_write || !clock_was_set_back(ahead, limit.ttl)) return state;
+  const Nanos ahead = limit.slot_ttl * state.generation - now.time_since_epoch();
+  if (!may_write || !clock_was_set_back(ahead, limit.slot_ttl)) return state;
   return {.generation = generation, .previous = 0, .current = state.previous + state.current};
 }
 
@@ -29,8 +29,8 @@ Cost room(const ConcurrencyLimit& limit, ConcurrencyState state) noexcept {
 }
 
 Nanos lapse_after(const ConcurrencyLimit& limit, ConcurrencyState state, MonoTime now) noexcept {
-  const Nanos generation_end = limit.ttl * (state.generation + 1) - now.time_since_epoch();
-  if (state.current > 0) return generation_end + limit.ttl;
+  const Nanos generation_end = limit.slot_ttl * (state.generation + 1) - now.time_since_epoch();
+  if (state.current > 0) return generation_end + limit.slot_ttl;
   return state.previous > 0 ? generation_end : Nanos{0};
 }
 
@@ -67,7 +67,7 @@ Step<ConcurrencyState> concurrency_step(const ConcurrencyLimit& limit, Concurren
   if (cost > limit.amount) return answer(limit, seen, state, now, Verdict::never, 0);
   if (cost > room(limit, seen)) {
     const ConcurrencyState kept = seen.generation < state.generation ? seen : state;
-    return answer(limit, seen, kept, now, Verdict::refused, 0);
+    return answer(limit, seen, kept, now, Verdict::rejected, 0);
   }
   seen.current += cost;
   return answer(limit, seen, seen, now, Verdict::allowed, cost);
@@ -89,7 +89,7 @@ ConcurrencyState concurrency_release(const ConcurrencyLimit& limit, ConcurrencyS
 
 ConcurrencyState concurrency_convert(const ConcurrencyLimit& from, const ConcurrencyLimit& to,
                                      ConcurrencyState state, MonoTime now) noexcept {
-  if (from.ttl == to.ttl) return state;
+  if (from.slot_ttl == to.slot_ttl) return state;
   const ConcurrencyState seen = seen_at(from, state, now);
   return {
       .generation = generation_at(to, now), .previous = 0, .current = seen.previous + seen.current};

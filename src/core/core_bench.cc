@@ -35,7 +35,7 @@ enum class Expect : std::uint8_t { allowed, refused };
 template <class Time, class Decide>
 void run(benchmark::State& state, Time now, Nanos tick, Expect expected, Decide decide) {
   std::int64_t wrong = 0;
-  const Verdict wanted = expected == Expect::allowed ? Verdict::allowed : Verdict::refused;
+  const Verdict wanted = expected == Expect::allowed ? Verdict::allowed : Verdict::rejected;
   for (auto _ : state) {
     now += tick;
     benchmark::DoNotOptimize(now);
@@ -98,7 +98,7 @@ BENCHMARK(gcra_uneven_interval_admitted);
 // Half of the queue is taken when the measuring starts: every request is admitted and held.
 void leaky_bucket_queued(benchmark::State& state) {
   const GcraLimit limit =
-      bucket({.amount = 100, .period = seconds{1}, .burst = 1, .queue = seconds{10}});
+      bucket({.amount = 100, .period = seconds{1}, .burst = 1, .max_delay = seconds{10}});
   GcraState key = gcra_idle(limit, kMono);
   for (int i = 0; i < 500; ++i) key = gcra_step(limit, key, kMono, 1).state;
   std::int64_t at_once = 0;
@@ -256,7 +256,7 @@ BENCHMARK(sliding_buckets_refused)->ArgName("slices")->Arg(8)->Arg(4096);
 // ---------------------------------------------------------------------------------
 
 void concurrency_take_and_release(benchmark::State& state) {
-  const ConcurrencyLimit limit{.amount = 100, .ttl = seconds{60}};
+  const ConcurrencyLimit limit{.amount = 100, .slot_ttl = seconds{60}};
   ConcurrencyState key{};
   run(state, kMono, microseconds{10}, Expect::allowed, [&](MonoTime now) {
     const Step<ConcurrencyState> taken = concurrency_step(limit, key, now, 1);
@@ -267,7 +267,7 @@ void concurrency_take_and_release(benchmark::State& state) {
 BENCHMARK(concurrency_take_and_release);
 
 void concurrency_refused(benchmark::State& state) {
-  const ConcurrencyLimit limit{.amount = 100, .ttl = hours{24 * 365}};
+  const ConcurrencyLimit limit{.amount = 100, .slot_ttl = hours{24 * 365}};
   ConcurrencyState key = concurrency_charge(limit, {}, kMono, 100).state;
   run(state, kMono, kTick, Expect::refused, stepping(&concurrency_step, limit, key, 1));
 }

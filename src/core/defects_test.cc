@@ -50,7 +50,7 @@ std::uint64_t most_within(const Limit& limit, std::int64_t first, std::int64_t l
   const sluice::testing::Scale scale = sluice::testing::scale_of(limit);
   const auto periods = static_cast<std::uint64_t>(last / scale.period - first / scale.period + 1);
   if (std::holds_alternative<GcraLimit>(compiled(limit))) {
-    const std::int64_t queue = limit.queue.value_or(0ns).count();
+    const std::int64_t queue = limit.max_delay.value_or(0ns).count();
     const Int128 drained = Int128{last + queue - first} * static_cast<std::int64_t>(limit.amount);
     return capacity(limit) + static_cast<std::uint64_t>(drained / scale.period);
   }
@@ -128,7 +128,7 @@ TEST(Defects, D04_ExactlyTheCapacityPassesAtOnce) {
       EXPECT_TRUE(whole.decide(limit, at(now), full).decision.allowed()) << subject.name;
       EXPECT_EQ(peek(cell, limit, now).remaining, full) << subject.name;
       const std::uint64_t taken = take_all(cell, limit, now);
-      EXPECT_TRUE(subject.limit.queue || taken == full) << subject.name;
+      EXPECT_TRUE(subject.limit.max_delay || taken == full) << subject.name;
     };
     expect_full(kStart);
     const std::int64_t later = kStart + peek(cell, limit, kStart).reset_after.count();
@@ -247,7 +247,7 @@ TEST(Defects, D09_EveryCostGetsItsVerdictAndLocksNobodyOut) {
 // Refusals consume: a hammering client must not push its own next admission away.
 TEST(Defects, D10_RefusedRequestsLeaveTheStateBitIdentical) {
   for (const Subject& subject : all_subjects()) {
-    if (subject.limit.count_denied) continue;
+    if (subject.limit.count_rejected) continue;
     with_raw_key(compiled(subject.limit), at(kStart), [&](auto key) {
       while (key.decide(at(kStart), 1).decision.allowed()) {
       }
@@ -323,7 +323,7 @@ TEST(Defects, D12_RequestsOfOneNanosecondAllCount) {
 // Leaked permits: holders that die are forgotten within two lives of a lease, holders that live on
 // and renew are not.
 TEST(Defects, D15_LeasesOfDeadHoldersComeBack) {
-  const ConcurrencyLimit limit{.amount = 10, .ttl = 60s};
+  const ConcurrencyLimit limit{.amount = 10, .slot_ttl = 60s};
   const MonoTime start{Nanos{kStart}};
   ConcurrencyState state;
   Receipt alive;
@@ -347,7 +347,7 @@ TEST(Defects, D15_LeasesOfDeadHoldersComeBack) {
   // A lease given back late, after it lapsed, takes no other holder's slot.
   const Step<ConcurrencyState> full = concurrency_step(limit, state, now, 9);
   ASSERT_TRUE(full.decision.allowed());
-  const Receipt lapsed{.mark = start.time_since_epoch() / limit.ttl, .cost = 1};
+  const Receipt lapsed{.mark = start.time_since_epoch() / limit.slot_ttl, .cost = 1};
   EXPECT_EQ(concurrency_release(limit, full.state, now, lapsed, 1), full.state);
   EXPECT_EQ(concurrency_renew(limit, full.state, now, lapsed).receipt.cost, 0U);
 }
@@ -367,7 +367,7 @@ TEST(Defects, D19_AnyAcceptedLimitLimits) {
         const auto full = static_cast<Cost>(capacity(of));
         EXPECT_TRUE(cell.decide(*limit, at(kStart), full).decision.allowed());
         const Decision next = cell.decide(*limit, at(kStart), 1).decision;
-        EXPECT_EQ(next.verdict, Verdict::refused)
+        EXPECT_EQ(next.verdict, Verdict::rejected)
             << to_string(algorithm) << ' ' << amount << ' ' << period.count();
       }
     }

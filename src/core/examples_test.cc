@@ -64,7 +64,7 @@ TEST(LeakyBucket, PacesStrictlyByDefault) {
 // A queue of 250 ms holds two more requests, 100 ms apart, and its room is never `remaining`.
 TEST(LeakyBucket, QueueDelaysWhatItCannotPassAtOnce) {
   Limit of = limit(Algorithm::leaky_bucket, 10, 1s);
-  of.queue = 250ms;
+  of.max_delay = 250ms;
   const CompiledLimit numbers = compiled(of);
   Cell cell;
   EXPECT_EQ(cell.decide(numbers, noon(), 1).decision.delay, 0ms);
@@ -75,7 +75,7 @@ TEST(LeakyBucket, QueueDelaysWhatItCannotPassAtOnce) {
   EXPECT_EQ(second.limit, 1U);
   EXPECT_EQ(cell.decide(numbers, noon(), 1).decision.delay, 200ms);
   const Decision fourth = cell.decide(numbers, noon(), 1).decision;
-  EXPECT_EQ(fourth.verdict, Verdict::refused);
+  EXPECT_EQ(fourth.verdict, Verdict::rejected);
   EXPECT_EQ(fourth.retry_after, 50ms);
   EXPECT_EQ(fourth.reset_after, 300ms);
 }
@@ -195,7 +195,7 @@ TEST(Concurrency, SlotsComeBackWhenTheyAreReleased) {
   const Receipt first = cell.decide(numbers, noon(), 1).receipt;
   (void)cell.decide(numbers, noon(), 1);
   const Decision refused = cell.decide(numbers, noon(), 1).decision;
-  EXPECT_EQ(refused.verdict, Verdict::refused);
+  EXPECT_EQ(refused.verdict, Verdict::rejected);
   EXPECT_EQ(refused.retry_after, std::nullopt);
   EXPECT_EQ(refused.reset_after, 120s);
   cell.refund(numbers, noon(10s), first, 1);

@@ -9,7 +9,7 @@ namespace {
 // The window that counts at some instant, on whichever time base, and what it has counted.
 struct Current {
   Cost amount;
-  bool count_denied;
+  bool count_rejected;
   std::int64_t now;
   std::int64_t start;
   std::int64_t end;
@@ -36,7 +36,7 @@ Current current_window(const WindowLimit& limit, WindowState state, WallTime now
     if (!set_back || !may_write) window = window_at(limit, counted);
   }
   return {.amount = limit.amount,
-          .count_denied = limit.count_denied,
+          .count_rejected = limit.count_rejected,
           .now = now.time_since_epoch().count(),
           .start = window.start.time_since_epoch().count(),
           .end = window.end.time_since_epoch().count(),
@@ -55,7 +55,7 @@ Current current_window(const FirstRequestLimit& limit, WindowState state, MonoTi
     count = 0;
   }
   return {.amount = limit.amount,
-          .count_denied = limit.count_denied,
+          .count_rejected = limit.count_rejected,
           .now = now_ns,
           .start = start,
           .end = start + period,
@@ -71,7 +71,7 @@ Step<WindowState> answer(const Current& window, WindowState state, Verdict verdi
       .reset_after = Nanos{window.count > 0 ? window.end - window.now : 0},
       .retry_after = std::nullopt,
   };
-  if (verdict == Verdict::refused) decision.retry_after = Nanos{window.end - window.now};
+  if (verdict == Verdict::rejected) decision.retry_after = Nanos{window.end - window.now};
   return {.state = state,
           .decision = decision,
           .receipt = {.mark = charged > 0 ? window.start : 0, .cost = charged}};
@@ -88,8 +88,8 @@ Step<WindowState> step(Current window, WindowState state, Cost cost) noexcept {
     window.count += cost;
     return answer(window, stored(window), Verdict::allowed, cost);
   }
-  if (window.count_denied) window.count = std::max(window.count, window.amount);
-  return answer(window, stored(window), Verdict::refused, 0);
+  if (window.count_rejected) window.count = std::max(window.count, window.amount);
+  return answer(window, stored(window), Verdict::rejected, 0);
 }
 
 Step<WindowState> charge(Current window, Cost cost) noexcept {

@@ -18,13 +18,13 @@ GcraLimit GcraLimit::from(Numbers numbers) noexcept {
   const std::int64_t tick_per_ns = std::int64_t{1} << bits;
   const std::int64_t unit = mul_div_ceil(period_ns, tick_per_ns, amount);
   const std::int64_t capacity = unit * numbers.burst;
-  const std::int64_t full = capacity + numbers.queue.count() * tick_per_ns;
+  const std::int64_t full = capacity + numbers.max_delay.count() * tick_per_ns;
   return {.meter = {.unit = unit,
                     .capacity = capacity,
                     .full = full,
                     .possible = full + kClockStep.count() * tick_per_ns,
                     .burst = numbers.burst,
-                    .count_denied = numbers.count_denied,
+                    .count_rejected = numbers.count_rejected,
                     .inverse = inverse_of(unit)},
           .fraction_bits = bits};
 }

@@ -38,8 +38,9 @@ TEST(Glance, AgreesWithTheWholeStep) {
                 .amount = *rc::gen::inRange<std::uint64_t>(1, 1000),
                 .period = std::chrono::seconds{*rc::gen::inRange(1, 5000)},
                 .burst = *rc::gen::inRange<std::uint64_t>(1, 50),
-                .count_denied = *rc::gen::arbitrary<bool>()};
-    if (*rc::gen::arbitrary<bool>()) limit.queue = std::chrono::seconds{*rc::gen::inRange(1, 600)};
+                .count_rejected = *rc::gen::arbitrary<bool>()};
+    if (*rc::gen::arbitrary<bool>())
+      limit.max_delay = std::chrono::seconds{*rc::gen::inRange(1, 600)};
     const GcraLimit compiled = bucket(limit);
     const std::uint64_t now = *rc::gen::resize(100, rc::gen::arbitrary<std::uint64_t>());
     // From long ago to a clock that was set back; often at the very edges.
@@ -61,7 +62,7 @@ TEST(Glance, IsClearInTheUsualCases) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(meter_glance(limit.meter, tat, now, 1), Glance::admitted);
   }
-  EXPECT_EQ(meter_glance(limit.meter, tat, now, 1), Glance::refused);
+  EXPECT_EQ(meter_glance(limit.meter, tat, now, 1), Glance::rejected);
   EXPECT_EQ(meter_glance(limit.meter, tat, now, 0), Glance::unclear);
   EXPECT_EQ(meter_glance(limit.meter, tat, now, 4), Glance::unclear);
 }

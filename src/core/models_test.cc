@@ -54,15 +54,15 @@ void expect_same_answers(const Limit& limit) { expect_same_answers(limit, *model
 
 // The interval a bucket really uses, as an exact fraction of nanoseconds.
 Rational enforced_interval(const GcraLimit& limit) {
-  return Rational{limit.meter.unit, std::int64_t{1} << limit.fraction_bits};
+  return Rational{limit.meter.unit} / (std::int64_t{1} << limit.fraction_bits);
 }
 
 BucketModel enforced_model(const Limit& limit) {
   const GcraLimit numbers = std::get<GcraLimit>(compiled(limit));
   return BucketModel{{.interval = enforced_interval(numbers),
                       .burst = capacity(limit),
-                      .queue = limit.queue.value_or(Nanos{0}).count(),
-                      .count_denied = limit.count_denied}};
+                      .max_delay = limit.max_delay.value_or(Nanos{0}).count(),
+                      .count_rejected = limit.count_rejected}};
 }
 
 // A bucket whose interval is a whole number of nanoseconds is exact in every field.
@@ -106,8 +106,8 @@ TEST(Models, NoBucketEverAdmitsWhatTheExactRateWouldNot) {
     const CompiledLimit numbers = compiled(limit);
     BucketModel exact{{.interval = Rational{limit.period.count()} / limit.amount,
                        .burst = capacity(limit),
-                       .queue = limit.queue.value_or(Nanos{0}).count(),
-                       .count_denied = false}};
+                       .max_delay = limit.max_delay.value_or(Nanos{0}).count(),
+                       .count_rejected = false}};
     Cell cell;
     std::int64_t now = *starts(limit.period.count());
     for (const Beat& beat : *traffic(scale_of(limit))) {
@@ -122,8 +122,8 @@ TEST(Models, NoBucketEverAdmitsWhatTheExactRateWouldNot) {
 TEST(Models, SaturatingClientGetsItsRate) {
   check_property(3000, [] {
     Limit limit = *sluice::testing::bucket_limits();
-    limit.queue.reset();
-    limit.count_denied = false;
+    limit.max_delay.reset();
+    limit.count_rejected = false;
     const CompiledLimit numbers = compiled(limit);
     const std::int64_t start = std::min(
         *starts(limit.period.count()), sluice::testing::kLastInstant - 52 * sluice::testing::kYear);
@@ -136,8 +136,8 @@ TEST(Models, SaturatingClientGetsItsRate) {
     // As many as fit into the years that nanoseconds can name.
     const Rational each = Rational{limit.period.count()} / limit.amount * cost;
     const auto requests =
-        ceil_of(std::min(Rational{200}, Rational{50 * sluice::testing::kYear} / each))
-            .convert_to<std::uint64_t>();
+        ceil_of(std::min(Rational{200}, Rational{Rational{50 * sluice::testing::kYear} / each}))
+            .get_ui();
     for (std::uint64_t admitted = 0; admitted < requests;) {
       const Decision decision = cell.decide(numbers, at(now), cost).decision;
       if (decision.allowed()) {
@@ -200,7 +200,7 @@ TEST(Models, TwoCountersOfLeasesKnowAsMuchAsAListOfLeases) {
     const Limit limit = *sluice::testing::limits_of(Algorithm::concurrency);
     const Scale scale = scale_of(limit);
     const ConcurrencyLimit numbers = std::get<ConcurrencyLimit>(compiled(limit));
-    LeaseModel model{{.amount = limit.amount, .ttl = limit.ttl->count()}};
+    LeaseModel model{{.amount = limit.amount, .slot_ttl = limit.slot_ttl->count()}};
     ConcurrencyState state;
     std::vector<Receipt> leases;
     std::int64_t now = *starts(scale.period);

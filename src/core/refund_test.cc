@@ -107,7 +107,7 @@ void expect_bound_with_refunds(const Limit& limit) {
 TEST(Refunds, InAnyOrderKeepTheBoundOfABucket) {
   check_property(6000, [] {
     Limit limit = *sluice::testing::bucket_limits();
-    limit.count_denied = false;
+    limit.count_rejected = false;
     expect_bound_with_refunds<GcraLimit>(limit);
   });
 }
@@ -115,7 +115,7 @@ TEST(Refunds, InAnyOrderKeepTheBoundOfABucket) {
 TEST(Refunds, InAnyOrderKeepTheBoundOfAnIntervalBucket) {
   check_property(6000, [] {
     Limit limit = *sluice::testing::interval_limits();
-    limit.count_denied = false;
+    limit.count_rejected = false;
     expect_bound_with_refunds<IntervalLimit>(limit);
   });
 }
@@ -123,7 +123,7 @@ TEST(Refunds, InAnyOrderKeepTheBoundOfAnIntervalBucket) {
 // Those who were promised a release keep it, so a refund must not let anybody in beside them.
 TEST(Refunds, OfAReleasedRequestLetsNobodyInBesideThoseInTheQueue) {
   Limit of{.algorithm = Algorithm::leaky_bucket, .amount = 1, .period = 1s};
-  of.queue = 10s;
+  of.max_delay = 10s;
   const CompiledLimit limit = compiled(of);
   const std::int64_t start = Nanos{1h}.count();
   Cell cell;
@@ -142,9 +142,9 @@ TEST(Refunds, InAnyOrderKeepTheBoundOfReleases) {
   check_property(6000, [] {
     Limit limit = *sluice::testing::bucket_limits();
     limit.algorithm = Algorithm::leaky_bucket;
-    limit.count_denied = false;
-    limit.queue =
-        std::min<Nanos>(kQueueMax, limit.period / static_cast<std::int64_t>(limit.amount) *
+    limit.count_rejected = false;
+    limit.max_delay =
+        std::min<Nanos>(kDelayMax, limit.period / static_cast<std::int64_t>(limit.amount) *
                                        static_cast<std::int64_t>(*between(0, 12)));
     const CompiledLimit numbers = compiled(limit);
     std::int64_t now = static_cast<std::int64_t>(*between(0, std::uint64_t{kYear}));
@@ -198,7 +198,7 @@ TEST(Refunds, OfADrainedChargeErasesNothingAfterManyRefundsAndALongIdleTime) {
 TEST(Refunds, OfDrainedChargesEraseNothingWhateverWasRefundedBefore) {
   check_property(3000, [] {
     Limit limit = *sluice::testing::bucket_limits();
-    limit.count_denied = false;
+    limit.count_rejected = false;
     const CompiledLimit numbers = compiled(limit);
     const auto& bucket = std::get<GcraLimit>(numbers);
     const auto full = static_cast<Cost>(capacity(limit));
@@ -296,7 +296,7 @@ TEST(Refunds, InAnyOrderKeepTheBoundOfWindowsAndLogs) {
         *rc::gen::element(Algorithm::fixed_window, Algorithm::sliding_log,
                           Algorithm::sliding_counter, Algorithm::sliding_buckets);
     Limit limit = *sluice::testing::limits_of(algorithm);
-    limit.count_denied = false;
+    limit.count_rejected = false;
     const bool first_request = algorithm == Algorithm::fixed_window && *rc::gen::arbitrary<bool>();
     if (first_request) limit.align = Align::first_request;
     const CompiledLimit numbers = compiled(limit);

@@ -148,9 +148,9 @@ Outcome sliding_buckets_step(const BucketsLimit& limit, BucketsView state, WallT
     return admitted;
   }
 
-  if (limit.count_denied || seen.shift > 0) seen = settle(state, seen);
-  if (limit.count_denied) add_saturating(limit, state, seen, cost);
-  Outcome refused = answer(limit, state, seen, Verdict::refused);
+  if (limit.count_rejected || seen.shift > 0) seen = settle(state, seen);
+  if (limit.count_rejected) add_saturating(limit, state, seen, cost);
+  Outcome refused = answer(limit, state, seen, Verdict::rejected);
   refused.decision.retry_after = retry_after(limit, state, seen, cost);
   return refused;
 }

@@ -95,11 +95,11 @@ Step<CounterState> sliding_counter_step(const CounterLimit& limit, CounterState 
     return answer(limit, view, view.state, Verdict::allowed, cost);
   }
   CounterState kept = view.state.index < state.index ? view.state : state;
-  if (limit.count_denied) {
+  if (limit.count_rejected) {
     view.state.current += std::min(cost, room_left(limit.amount, view.state.current));
     kept = view.state;
   }
-  Step<CounterState> refused = answer(limit, view, kept, Verdict::refused, 0);
+  Step<CounterState> refused = answer(limit, view, kept, Verdict::rejected, 0);
   refused.decision.retry_after = retry_after(limit, view, cost);
   return refused;
 }

@@ -134,9 +134,9 @@ Outcome sliding_log_step(const LogLimit& limit, LogView log, MonoTime now, Cost 
     return admitted;
   }
 
-  if (limit.count_denied || seen.shift > 0) seen = settle(log, seen);
-  if (limit.count_denied) append_saturating(limit, log, seen, cost);
-  Outcome refused = answer(limit, log, seen, Verdict::refused);
+  if (limit.count_rejected || seen.shift > 0) seen = settle(log, seen);
+  if (limit.count_rejected) append_saturating(limit, log, seen, cost);
+  Outcome refused = answer(limit, log, seen, Verdict::rejected);
   refused.decision.retry_after = retry_after(limit, log, seen, cost);
   return refused;
 }

@@ -29,7 +29,7 @@ Step<IntervalState> answer(const IntervalLimit& limit, WallTime now,
       .reset_after = refill_wait(limit, now, step.level),
       .retry_after = std::nullopt,
   };
-  if (step.verdict == Verdict::refused) {
+  if (step.verdict == Verdict::rejected) {
     decision.retry_after = refill_wait(limit, now, step.wait);
   }
   return {.state = step.state, .decision = decision, .receipt = step.receipt};
@@ -45,7 +45,7 @@ IntervalLimit IntervalLimit::from(Numbers numbers) noexcept {
                     .full = numbers.burst,
                     .possible = numbers.burst + clock_step,
                     .burst = numbers.burst,
-                    .count_denied = numbers.count_denied,
+                    .count_rejected = numbers.count_rejected,
                     .inverse = inverse_of(1)},
           .amount = amount,
           .period = numbers.period};

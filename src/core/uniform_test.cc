@@ -45,7 +45,7 @@ class Uniform : public ::testing::TestWithParam<Subject> {
   [[nodiscard]] const Limit& limit() const { return GetParam().limit; }
   [[nodiscard]] const CompiledLimit& numbers() const { return numbers_; }
   [[nodiscard]] Scale scale() const { return scale_of(limit()); }
-  [[nodiscard]] bool queues() const { return limit().queue.has_value(); }
+  [[nodiscard]] bool queues() const { return limit().max_delay.has_value(); }
   [[nodiscard]] bool is_concurrency() const { return limit().algorithm == Algorithm::concurrency; }
 
   // The longest time anything can stay used.
@@ -91,7 +91,7 @@ class Uniform : public ::testing::TestWithParam<Subject> {
     Nanos operator()(const LogLimit& of) const { return of.period; }
     Nanos operator()(const CounterLimit& of) const { return 2 * of.period; }
     Nanos operator()(const BucketsLimit& of) const { return of.width * (of.slices + 1); }
-    Nanos operator()(const ConcurrencyLimit& of) const { return 2 * of.ttl; }
+    Nanos operator()(const ConcurrencyLimit& of) const { return 2 * of.slot_ttl; }
   };
 
   CompiledLimit numbers_ = compiled(GetParam().limit);
@@ -107,7 +107,7 @@ TEST_P(Uniform, RetryAfterIsTheShortestWaitThatAdmits) {
     for (const Beat& beat : *traffic(scale(), 12)) {
       past.now += beat.gap;
       const Decision decision = past.cell.decide(numbers(), at(past.now), beat.cost).decision;
-      if (decision.verdict != Verdict::refused || is_concurrency()) {
+      if (decision.verdict != Verdict::rejected || is_concurrency()) {
         RC_ASSERT(!decision.retry_after);
         continue;
       }
@@ -117,7 +117,7 @@ TEST_P(Uniform, RetryAfterIsTheShortestWaitThatAdmits) {
       RC_ASSERT(waited.decide(numbers(), at(past.now + retry), beat.cost).decision.allowed());
       Cell hasty = past.cell;
       RC_ASSERT(hasty.decide(numbers(), at(past.now + retry - 1), beat.cost).decision.verdict ==
-                Verdict::refused);
+                Verdict::rejected);
     }
   });
 }
@@ -193,7 +193,7 @@ TEST_P(Uniform, OnlyAdmissionsWrite) {
           truth.verdict = Verdict::never;
           RC_ASSERT(outcome.decision == truth);
         }
-        if (outcome.decision.verdict == Verdict::refused && !limit().count_denied) {
+        if (outcome.decision.verdict == Verdict::rejected && !limit().count_rejected) {
           RC_ASSERT(key == before);
           RC_ASSERT(outcome.decision.remaining == peeked.decision.remaining);
           RC_ASSERT(outcome.decision.reset_after == peeked.decision.reset_after);
@@ -210,9 +210,9 @@ TEST_P(Uniform, RefusedRequestsConsumeOnlyWhereDeniedOnesCount) {
     const Decision before = peek(past.cell, numbers(), past.now);
     const auto cost = static_cast<Cost>(*between(1, capacity(limit())));
     const Decision decision = past.cell.decide(numbers(), at(past.now), cost).decision;
-    if (decision.verdict != Verdict::refused) return;
+    if (decision.verdict != Verdict::rejected) return;
     const Decision after = peek(past.cell, numbers(), past.now);
-    if (limit().count_denied) {
+    if (limit().count_rejected) {
       RC_ASSERT(after.remaining == 0U);
       RC_ASSERT(after.reset_after <= full_span());
     } else {
@@ -369,7 +369,7 @@ TEST_P(Uniform, PeeksInPlaceChangeNoLaterAnswer) {
         Cell copy = quiet;
         const Decision expected = copy.decide(numbers(), at(now), cost).decision;
         if (cost >= 1 && cost <= full &&
-            (expected.allowed() || steps_back || limit().count_denied)) {
+            (expected.allowed() || steps_back || limit().count_rejected)) {
           continue;
         }
         RC_ASSERT(watched.decide(numbers(), at(now), cost).decision == expected);

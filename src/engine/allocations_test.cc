@@ -27,12 +27,12 @@ TEST_F(Allocations, AreNotMadeByDecisions) {
   rules::Rule failures =
       rule("failures", {limit("30/1h", Algorithm::sliding_log)}, {per(Kind::ip)});
   failures.count = rules::Count{.statuses = {{400, 499}}};
-  failures.block = rules::Block{.lasts = 15min, .after = 3};
+  failures.block = rules::Block{.duration = 15min, .threshold = 3};
   rules::Rule early = rule("early", {limit("1000/1s")}, {per(Kind::ip)});
   early.before_auth = true;
   rules::Rule shadow = rule("shadow", {limit("3/1s")}, {per(Kind::path, "id")});
   shadow.match.paths = {"/v1/{id}/**"};
-  shadow.over.kind = rules::Over::Kind::shadow;
+  shadow.action.kind = rules::Action::Kind::shadow;
   rules::Rule flying =
       rule("flying", {{.limit = {.algorithm = Algorithm::concurrency, .amount = 5}}});
   use({keys, failures, early, shadow, flying});
@@ -91,14 +91,14 @@ TEST_F(Allocations, AreNotMadeByAmountsThatAreLeftOut) {
   const Claims left_out{{{"quota", "500000"}}};
   bring(known);
   bring(left_out);
-  const std::uint64_t counted = worker_->counters().amounts_left_out;
+  const std::uint64_t counted = worker_->counters().dynamic_limits_skipped;
   const std::uint64_t before = sluice::testing::allocations();
   for (int i = 0; i < 100; ++i) {
     bring(known);
     bring(left_out);
   }
   EXPECT_EQ(sluice::testing::allocations(), before);
-  EXPECT_EQ(worker_->counters().amounts_left_out, counted + 100);
+  EXPECT_EQ(worker_->counters().dynamic_limits_skipped, counted + 100);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 namespace sluice::engine {
 namespace {
 
-// The limit times the factor. Where that is more than can be enforced (a thousand times two million
-// a second), times the largest factor that can, to a thousandth.
+// The limit times the multiplier. Where that is more than can be enforced (a thousand times two
+// million a second), times the largest multiplier that can, to a thousandth.
 Limit multiplied_as_far_as_possible(const Limit& limit, std::uint32_t permille) {
   Limit wanted = multiplied(limit, permille);
   if (core::compile(wanted)) return wanted;

@@ -2,7 +2,9 @@
 
 #include "base/file_descriptor.h"
 #include "base/mapped_files.h"
+#include "base/read_file.h"
 #include "base/text.h"
+#include "base/writable.h"
 
 #include <fmt/format.h>
 
@@ -31,6 +33,11 @@ std::uint64_t nanos_of(WallTime time) noexcept {
 
 WallTime time_of(std::uint64_t nanos) noexcept {
   return WallTime{Nanos{static_cast<std::int64_t>(nanos)}};
+}
+
+Diagnostic is_no_book(const std::string& file) {
+  return {.message = fmt::format("{} is not a file of blocks", file),
+          .remedy = "remove it, or name another one"};
 }
 
 std::string_view shortened(std::string_view text, std::size_t bytes) noexcept {
@@ -68,8 +75,7 @@ Parsed<std::unique_ptr<BlockBook>> BlockBook::open(const std::string& file) {
     if (!descriptor || ::fstat(descriptor.get(), &status) != 0) return failed("cannot open");
     is_new = status.st_size == 0;
     if (!is_new && static_cast<std::size_t>(status.st_size) != sizeof(File)) {
-      return mistake(fmt::format("{} is not a file of blocks", file),
-                     "remove it, or name another one");
+      return tl::unexpected(is_no_book(file));
     }
     // All of it at once: a full disk is noticed here, not by a signal later.
     if (is_new) errno = ::posix_fallocate(descriptor.get(), 0, sizeof(File));
@@ -94,14 +100,29 @@ Parsed<std::unique_ptr<BlockBook>> BlockBook::open(const std::string& file) {
     // Once it is known what this is, the rest may reach the disk when it pleases.
     if (!file.empty() && ::msync(memory, sizeof(File), MS_SYNC) != 0) return failed("cannot write");
   } else if (mapped->magic != kMagic || mapped->lines != kLines) {
-    return mistake(fmt::format("{} is not a file of blocks", file),
-                   "remove it, or name another one");
+    return tl::unexpected(is_no_book(file));
   }
   // A process that was killed while it wrote left an odd number behind: that line is lost.
   for (Line& line : mapped->all) {
     if (line.sequence.load(std::memory_order_relaxed) % 2 != 0) line.sequence.store(0);
   }
   return book;
+}
+
+std::optional<Diagnostic> BlockBook::inspect(const std::string& file) {
+  if (auto wrong = why_not_writable(file)) return wrong;
+  struct stat status{};
+  if (::stat(file.c_str(), &status) != 0) return std::nullopt;  // it will be made
+  if (!S_ISREG(status.st_mode)) return is_no_book(file);
+  if (status.st_size == 0) return std::nullopt;
+  if (static_cast<std::size_t>(status.st_size) != sizeof(File)) return is_no_book(file);
+  Parsed<std::string> content = read_file(file, sizeof(File));
+  if (!content) return std::move(content.error());
+  if (content->size() != sizeof(File)) return is_no_book(file);
+  std::array<std::uint64_t, 2> begin{};
+  std::memcpy(begin.data(), content->data(), sizeof begin);
+  const bool is_book = begin == std::array<std::uint64_t, 2>{kMagic, kLines};
+  return is_book || is_blank(content->data()) ? std::nullopt : std::optional{is_no_book(file)};
 }
 
 BlockBook::~BlockBook() {

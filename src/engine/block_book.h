@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,8 @@ class BlockBook {
 
   // In memory only, or in a file. One that is damaged or of another kind is refused.
   [[nodiscard]] static Parsed<std::unique_ptr<BlockBook>> open(const std::string& file);
+  // Why open() would reject this file, found by looking: nothing is created or changed.
+  [[nodiscard]] static std::optional<Diagnostic> inspect(const std::string& file);
   BlockBook(const BlockBook&) = delete;
   BlockBook& operator=(const BlockBook&) = delete;
   ~BlockBook();

@@ -65,5 +65,28 @@ TEST_F(BlockBookTest, RefusesAFileOfAnotherKind) {
   EXPECT_FALSE(BlockBook::open(file()));
 }
 
+// As open() would judge it, and nothing is made or changed by looking.
+TEST_F(BlockBookTest, IsInspectedWithoutBeingTouched) {
+  EXPECT_FALSE(BlockBook::inspect(file()));
+  EXPECT_FALSE(std::filesystem::exists(file()));
+  EXPECT_TRUE(BlockBook::inspect(folder_.file("missing/blocks")));
+  EXPECT_TRUE(BlockBook::inspect(folder_.file(""))) << "a folder";
+
+  BlockBook::open(file()).value()->write(note(7), kNow);
+  EXPECT_FALSE(BlockBook::inspect(file()));
+  const auto size = std::filesystem::file_size(file());
+  overwrite(0, "SOMETHING");
+  const auto other = BlockBook::inspect(file());
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->text(), BlockBook::open(file()).error().text());
+  std::filesystem::resize_file(file(), 100);
+  EXPECT_TRUE(BlockBook::inspect(file()));
+  std::filesystem::resize_file(file(), 0);
+  EXPECT_FALSE(BlockBook::inspect(file())) << "a new one";
+  std::filesystem::resize_file(file(), size);
+  EXPECT_FALSE(BlockBook::inspect(file())) << "zeros are a new one as well";
+  EXPECT_EQ(std::filesystem::file_size(file()), size);
+}
+
 }  // namespace
 }  // namespace sluice::engine

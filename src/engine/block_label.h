@@ -9,8 +9,8 @@
 
 namespace sluice::engine {
 
-// Writes what Worker::label_of captured for the rule. What does not fit is left out; of values that
-// may be secrets, headers and query fields, only the beginning is shown. No allocation.
+// Writes what Decider::label_of captured for the rule. What does not fit is left out; of values
+// that may be secrets, headers and query fields, only the beginning is shown. No allocation.
 [[nodiscard]] std::string_view write_label(std::string_view captured, const rules::Rule& rule,
                                            std::span<char> to) noexcept;
 

@@ -12,13 +12,13 @@ namespace {
 
 using namespace std::chrono_literals;
 using Kind = rules::Per::Kind;
-using rules::Missing;
+using rules::OnMissing;
 
 class EarlyBlocks : public EngineFixture {
  protected:
   static rules::Rule blocking(std::vector<rules::Per> of = {per(Kind::ip)}) {
     rules::Rule made = rule("login", {limit("1/1s")}, std::move(of));
-    made.block = rules::Block{.lasts = 15min, .after = 1};
+    made.block = rules::Block{.duration = 15min, .threshold = 1};
     return made;
   }
   // With the key, once more than is allowed.
@@ -35,7 +35,7 @@ class EarlyBlocks : public EngineFixture {
 
 TEST_F(EarlyBlocks, AnswerBeforeAProofIsAskedFor) {
   use({blocking()});
-  worker_->use(identifier_, {.require_proof = true});
+  worker_->use(identifier_, {.require_auth = true});
   get_blocked(known_);
   EXPECT_EQ(ask(unknown_), Action::reject);
   EXPECT_EQ(reason_, Reason::blocked);
@@ -88,7 +88,7 @@ TEST_F(EarlyBlocks, ComeAfterTheListsByAddress) {
   use({blocking()});
   get_blocked({});
   const auto entry = [](const char* subject) {
-    return ListEntry{.subject = Subject::parse(subject).value(), .until = {}, .note = {}};
+    return ListEntry{.subject = Subject::parse(subject).value(), .expires = {}, .note = {}};
   };
   worker_->use(
       std::make_shared<const Lists>(std::vector{entry("ip=192.0.2.1")}, std::vector<ListEntry>{}));
@@ -124,7 +124,7 @@ TEST_F(EarlyBlocks, AreNotThoseThatNeedAProof) {
   for (const rules::Rule& one : {by_key, of_tier, of_proven, in_a_group}) {
     now_ = at(1h + (now_.mono - at(Nanos{0}).mono));
     use({one});
-    worker_->use(identifier_, {.require_proof = true});
+    worker_->use(identifier_, {.require_auth = true});
     EXPECT_EQ(passed(2, known_), 1);
     EXPECT_EQ(ask(known_), Action::reject);
     EXPECT_EQ(reason_, Reason::blocked) << "as ever, once it is known who it is";
@@ -148,17 +148,18 @@ TEST_F(EarlyBlocks, OfAGroupHoldWhereTheRuleWins) {
 }
 
 TEST_F(EarlyBlocks, TreatMissingValuesAsTheRuleDoes) {
-  for (const Missing missing : {Missing::ip, Missing::shared, Missing::skip, Missing::refuse}) {
+  for (const OnMissing on_missing :
+       {OnMissing::ip, OnMissing::shared, OnMissing::skip, OnMissing::reject}) {
     now_ = at(1h + (now_.mono - at(Nanos{0}).mono));
     rules::Rule made = blocking({per(Kind::header, "x-device")});
-    made.name += std::to_string(static_cast<int>(missing));
-    made.missing = missing;
+    made.name += std::to_string(static_cast<int>(on_missing));
+    made.on_missing = on_missing;
     use({made});
     EXPECT_EQ(passed(2, unknown_), 1);
     EXPECT_EQ(ask(unknown_), Action::reject);
     EXPECT_EQ(reason_, Reason::blocked);
     const Action action = ask({});
-    const bool is_refused = missing == Missing::refuse;
+    const bool is_refused = on_missing == OnMissing::reject;
     EXPECT_EQ(action, is_refused ? Action::reject : Action::pass);
     EXPECT_EQ(reason_, is_refused ? Reason::missing_value : Reason::allowed);
   }

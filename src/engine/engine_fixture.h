@@ -1,7 +1,7 @@
 // For tests: a table, a worker, rules made by hand, and requests in one line.
 #pragma once
 
-#include "engine/worker.h"
+#include "engine/decider.h"
 #include "identity/identifier.h"
 #include "store/local/local_authority.h"
 #include "store/local/local_store.h"
@@ -104,7 +104,7 @@ class EngineFixture : public ::testing::Test {
   }
 
   // Knows two API keys: of a client that pays, and of one that does not. The former has attributes.
-  std::unique_ptr<Worker> new_worker(store::Store& store) {
+  std::unique_ptr<Decider> new_worker(store::Store& store) {
     const auto key = [](const char* name, const char* tier) {
       return identity::ApiKeyRecord{
           .name = name, .hash = identity::hash_api_key(name), .tier = tier};
@@ -114,7 +114,7 @@ class EngineFixture : public ::testing::Test {
     identity::IdentifierConfig config;
     config.api_keys = std::make_shared<const identity::ApiKeys>(
         identity::ApiKeys::create({std::move(paid), key("free-key", "free")}).value());
-    auto worker = std::make_unique<Worker>(store, *local_);
+    auto worker = std::make_unique<Decider>(store, *local_);
     identifier_ = identity::Identifier::create(std::move(config)).value();
     worker->use(identifier_);
     return worker;
@@ -127,7 +127,7 @@ class EngineFixture : public ::testing::Test {
   std::unique_ptr<store::LocalAuthority> local_ =
       std::make_unique<store::LocalAuthority>(*table_, 1);
   std::shared_ptr<const identity::Identifier> identifier_;
-  std::unique_ptr<Worker> worker_ = new_worker(*local_);
+  std::unique_ptr<Decider> worker_ = new_worker(*local_);
   Op op_;
   Reason reason_ = Reason::allowed;
   std::uint16_t status_ = 0;

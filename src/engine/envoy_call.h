@@ -61,7 +61,7 @@ struct EnvoyStatus {
   friend bool operator==(const EnvoyStatus&, const EnvoyStatus&) = default;
 };
 
-class EnvoyWorker;
+class EnvoyDecider;
 
 // Made once by whoever asks, and used again for every request.
 class EnvoyResponse {
@@ -73,7 +73,7 @@ class EnvoyResponse {
   }
 
  private:
-  friend class EnvoyWorker;
+  friend class EnvoyDecider;
 
   EnvoyCode overall_ = EnvoyCode::ok;
   std::size_t count_ = 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/diagnostics.h"
-#include "engine/envoy_worker.h"
+#include "engine/envoy_decider.h"
 #include "rules/envoy_rules.h"
 #include "store/local/local_authority.h"
 #include "store/local/local_store.h"
@@ -95,7 +95,7 @@ class EnvoyFixture {
   std::unique_ptr<store::LocalStore> table =
       store::LocalStore::open({.mapping = {.memory = store::Mapping::kMemoryMin}}, now).value();
   std::unique_ptr<store::LocalAuthority> local = std::make_unique<store::LocalAuthority>(*table, 1);
-  EnvoyWorker worker{*local};
+  EnvoyDecider worker{*local};
   EnvoyResponse response;
 };
 

@@ -18,7 +18,7 @@ Limit counter_of(rules::EnvoyUnit unit) {
           .amount = EnvoySnapshot::kCountMax,
           .period = std::chrono::seconds{rules::seconds_of(unit)},
           .align = Align::epoch,
-          .count_denied = true};  // a sum that would pass the end stays there
+          .count_rejected = true};  // a sum that would pass the end stays there
 }
 
 // All values that a shared wildcard matches are counted as one. Its node can also be reached by a

@@ -83,7 +83,7 @@ TEST_F(EscapedSlashRequests, MeetRulesBeforeAuthenticationAndBlocks) {
   EXPECT_EQ(passed(3, {.target = "/v1%2flogin"}), 1);
   login.name = "blocking";
   login.before_auth = false;
-  login.block = rules::Block{.lasts = std::chrono::hours{5}};
+  login.block = rules::Block{.duration = std::chrono::hours{5}};
   use({login});
   EXPECT_EQ(passed(2, {.target = "/v1/login"}), 1);
   now_ = at(std::chrono::hours{2});

@@ -157,8 +157,12 @@ std::string_view value_of(const Per& per, const rules::Asked& asked, const rules
   return {};
 }
 
+bool is_ambiguous(const Per& per, const rules::Asked& asked) noexcept {
+  return untold(per, asked) == Untold::differs;
+}
+
 Key key_of(const Plan& plan, const rules::Asked& asked, const rules::MatchedPath& path) noexcept {
-  using rules::Missing;
+  using rules::OnMissing;
   const rules::Rule& rule = *plan.rule;
   ValueScratch scratch;
   if (plan.hasher) {
@@ -176,14 +180,14 @@ Key key_of(const Plan& plan, const rules::Asked& asked, const rules::MatchedPath
     // By none of them: a client that adds another one must not get another counter.
     const Untold why = untold(per, asked);
     if (why == Untold::differs) return {.fate = Key::Fate::ambiguous, .digest = {}};
-    switch (rule.missing) {
-      case Missing::skip:
+    switch (rule.on_missing) {
+      case OnMissing::skip:
         if (why == Untold::absent) return {.fate = Key::Fate::skipped, .digest = {}};
         add_address(digest, asked.client.address);
         break;
-      case Missing::refuse: return {.fate = Key::Fate::refused, .digest = {}};
-      case Missing::shared: digest.add(static_cast<std::uint8_t>(KeyPart::shared), {}); break;
-      case Missing::ip: add_address(digest, asked.client.address); break;
+      case OnMissing::reject: return {.fate = Key::Fate::refused, .digest = {}};
+      case OnMissing::shared: digest.add(static_cast<std::uint8_t>(KeyPart::shared), {}); break;
+      case OnMissing::ip: add_address(digest, asked.client.address); break;
     }
   }
   return {.digest = digest.finish()};

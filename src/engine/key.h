@@ -33,6 +33,9 @@ using ValueScratch = std::array<char, 1024>;
                                         const rules::MatchedPath& path,
                                         ValueScratch& scratch) noexcept;
 
+// Of a value that value_of() finds empty: whether it is stated twice, differently.
+[[nodiscard]] bool is_ambiguous(const rules::Per& per, const rules::Asked& asked) noexcept;
+
 // By what the request says, for rules whose cost is not constant. If it says several things, the
 // largest of them.
 [[nodiscard]] store::Cost stated_cost(const rules::CostRule& cost,

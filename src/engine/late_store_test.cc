@@ -1,6 +1,6 @@
 // Stores that answer late, never, or after the client has gone.
+#include "engine/decider.h"
 #include "engine/engine_fixture.h"
-#include "engine/worker.h"
 #include "support/store_behind.h"
 
 #include <gtest/gtest.h>
@@ -130,7 +130,7 @@ TEST_F(LateEngine, ForgetsThatTheStoreFailedWithTheNextRequest) {
   limited.match.methods = {"GET"};
   limited.on_failure = OnFailure::open;
   rules::Rule shadow = rule("b", {limit("1/1h")}, {per(rules::Per::Kind::ip)});
-  shadow.over.kind = rules::Over::Kind::shadow;
+  shadow.action.kind = rules::Action::Kind::shadow;
   worker_->use(Snapshot::make({.rules = {limited, shadow}}, *local_, now_).value());
   ASSERT_EQ(decide(op_, {}), Completion::later);
   late_->fail_all();
@@ -229,7 +229,7 @@ TEST_F(LateEngine, TellsShadowsOfWhatPassesUnanswered) {
   rules::Rule real = rule("real", {limit("2/1h")});
   real.on_failure = OnFailure::open;
   rules::Rule shadow = rule("shadow", {limit("3/1h")});
-  shadow.over.kind = rules::Over::Kind::shadow;
+  shadow.action.kind = rules::Action::Kind::shadow;
   use({real, shadow});
   EXPECT_EQ(passed_unanswered(5), 5);
   EXPECT_EQ(worker_->counters().would_refuse, 2U);

@@ -20,10 +20,10 @@ namespace sluice::engine {
 
 struct ListEntry {
   Subject subject;
-  std::optional<WallTime> until;  // absent: for good
-  std::string note;               // why, for whoever finds it later
+  std::optional<WallTime> expires;  // absent: never
+  std::string note;                 // why, for whoever finds it later
 
-  [[nodiscard]] bool holds(WallTime now) const noexcept { return !until || now < *until; }
+  [[nodiscard]] bool holds(WallTime now) const noexcept { return !expires || now < *expires; }
 };
 
 class Lists {

@@ -13,7 +13,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using Kind = rules::Per::Kind;
-using rules::Over;
 
 class ManyChecks : public EngineFixture {
  protected:
@@ -32,7 +31,7 @@ class ManyChecks : public EngineFixture {
   }
   static rules::Rule shadow(std::size_t limits, std::string name = "shadow") {
     rules::Rule made = with(std::move(name), limits);
-    made.over.kind = Over::Kind::shadow;
+    made.action.kind = rules::Action::Kind::shadow;
     return made;
   }
   std::size_t told() const {
@@ -54,7 +53,7 @@ TEST_F(ManyChecks, AreCountedOverBothPhases) {
         Numbers{0, 33, 0}, Numbers{33, 0, 0}, Numbers{31, 1, 33}, Numbers{0, 0, 64}}) {
     SCOPED_TRACE(testing::Message() << n.early << " " << n.plain << " " << n.shadow);
     const std::uint64_t shed = worker_->counters().too_many_rules;
-    const std::uint64_t left_out = worker_->counters().shadows_left_out;
+    const std::uint64_t left_out = worker_->counters().shadow_checks_skipped;
     use({early(n.early), with("plain", n.plain), shadow(n.shadow)});
     ASSERT_EQ(decide(op_, {}), store::Completion::now);
     const bool passes = n.early + n.plain <= 32;
@@ -66,7 +65,7 @@ TEST_F(ManyChecks, AreCountedOverBothPhases) {
       const std::size_t shadows = n.shadow <= 32 ? n.shadow : 0;
       EXPECT_EQ(op_.limits().size(), n.early + n.plain + shadows);
       EXPECT_EQ(told(), shadows);
-      EXPECT_EQ(worker_->counters().shadows_left_out - left_out, n.shadow <= 32 ? 0U : 1U);
+      EXPECT_EQ(worker_->counters().shadow_checks_skipped - left_out, n.shadow <= 32 ? 0U : 1U);
     }
     worker_->settle(op_, nullptr, now_);
   }
@@ -91,7 +90,7 @@ TEST_F(ManyChecks, OfShadowsShedNothing) {
   for (int i = 0; i < 300; ++i) all.push_back(shadow(1, "shadow" + std::to_string(i)));
   use(all);
   EXPECT_EQ(ask({}), Action::pass);
-  EXPECT_EQ(worker_->counters().shadows_left_out, 300U - 32U);
+  EXPECT_EQ(worker_->counters().shadow_checks_skipped, 300U - 32U);
   EXPECT_EQ(passed(5, {}), 1);
   EXPECT_EQ(rule_, "real");
   EXPECT_EQ(reason_, Reason::limited);
@@ -104,7 +103,7 @@ TEST_F(ManyChecks, OfAShadowAreAllToldOrNone) {
   ASSERT_EQ(decide(op_, {}), store::Completion::now);
   EXPECT_EQ(told(), 32U);
   for (const LimitOutcome& one : op_.limits()) EXPECT_NE(one.rule->name, "second");
-  EXPECT_EQ(worker_->counters().shadows_left_out, 1U);
+  EXPECT_EQ(worker_->counters().shadow_checks_skipped, 1U);
 }
 
 // Of a group one applies, however many match.
@@ -148,7 +147,7 @@ TEST_F(ManyChecks, AreOnlyThoseThatAreNotSkipped) {
   std::vector<rules::Rule> all;
   for (const std::string& name : names) {
     all.push_back(rule(name, {limit("1/1h")}, {per(Kind::header, name)}));
-    all.back().missing = rules::Missing::skip;
+    all.back().on_missing = rules::OnMissing::skip;
   }
   use(all);
   std::vector<HeaderView> headers;

@@ -99,14 +99,14 @@ class Op {
     Nanos shortest{0};
     for (const Held& held : std::span{held_}.first(held_count_)) {
       if (held.fate != Fate::in_flight) continue;
-      const Nanos half = held.limit->written->limit.ttl.value_or(kLeaseDefault) / 2;
+      const Nanos half = held.limit->written->limit.slot_ttl.value_or(kLeaseDefault) / 2;
       if (shortest == Nanos{0} || half < shortest) shortest = half;
     }
     return shortest;
   }
 
  private:
-  friend class Worker;
+  friend class Decider;
 
   enum class Stage : std::uint8_t { idle, waiting, decided };
 
@@ -150,7 +150,7 @@ class Op {
   Stage stage_ = Stage::idle;
   Now asked_at_;
   SnapshotPin* pin_ = nullptr;
-  class Worker* worker_ = nullptr;
+  class Decider* worker_ = nullptr;
   const Plan* queued_ = nullptr;  // by this rule, until it is released
   store::Call call_;
   std::array<Asked, kMost> asked_;

@@ -1,4 +1,5 @@
 // What operators do at run time: lists, overrides, blocks, edits.
+#include "base/text.h"
 #include "engine/block_book.h"
 #include "engine/engine_fixture.h"
 #include "engine/lists.h"
@@ -25,7 +26,7 @@ using Kind = rules::Per::Kind;
 class Operators : public EngineFixture {
  protected:
   static ListEntry entry(const char* subject, std::optional<WallTime> until = std::nullopt) {
-    return {.subject = Subject::parse(subject).value(), .until = until, .note = {}};
+    return {.subject = Subject::parse(subject).value(), .expires = until, .note = {}};
   }
   void use_lists(std::vector<ListEntry> allow, std::vector<ListEntry> deny) {
     worker_->use(std::make_shared<const Lists>(std::move(allow), std::move(deny)));
@@ -37,11 +38,11 @@ class Operators : public EngineFixture {
     ASSERT_TRUE(made) << made.error().text();
     worker_->use(*made);
   }
-  static Override times(const char* subject, const char* factor,
+  static Override times(const char* subject, const char* multiplier,
                         std::optional<WallTime> until = std::nullopt) {
     return {.subject = Subject::parse(subject).value(),
-            .permille = parse_factor(factor).value(),
-            .until = until,
+            .permille = parse_multiplier(multiplier).value(),
+            .expires = until,
             .note = {}};
   }
   const Sent paid_{.headers = {{"x-api-key", "paid-key"}}};
@@ -61,18 +62,18 @@ TEST_F(Operators, WriteWhomTheyMean) {
   }
 }
 
-TEST_F(Operators, WriteFactors) {
-  const auto factor = [](const char* text) { return parse_factor(text).value_or(0); };
-  EXPECT_EQ(factor("2x"), 2000U);
-  EXPECT_EQ(factor("1.5x"), 1500U);
-  EXPECT_EQ(factor("0.001x"), 1U);
-  EXPECT_EQ(factor("1000x"), 1'000'000U);
-  for (const char* wrong : {"", "x", "2", "0x", "0.0001x", "1000.001x", "1001x", "-1x", "1.x",
-                            ".5x", "99999999999999999999x"}) {
-    EXPECT_EQ(factor(wrong), 0U) << wrong;
+TEST_F(Operators, WriteMultipliers) {
+  const auto multiplier = [](const char* text) { return parse_multiplier(text).value_or(0); };
+  EXPECT_EQ(multiplier("2"), 2000U);
+  EXPECT_EQ(multiplier("1.5"), 1500U);
+  EXPECT_EQ(multiplier("0.001"), 1U);
+  EXPECT_EQ(multiplier("1000"), 1'000'000U);
+  for (const char* wrong : {"", "x", "2x", "0", "0.0001", "1000.001", "1001", "-1", "1.", ".5",
+                            "+2", "1e2", "99999999999999999999"}) {
+    EXPECT_EQ(multiplier(wrong), 0U) << wrong;
   }
-  for (const char* text : {"2x", "1.5x", "0.25x", "0.001x"}) {
-    EXPECT_EQ(format_factor(factor(text)), text);
+  for (const char* text : {"2", "1.5", "0.25", "0.001"}) {
+    EXPECT_EQ(format_thousandths(multiplier(text)), text);
   }
 }
 
@@ -139,13 +140,13 @@ TEST_F(Operators, DenyAddressesBeforeRulesThatWantNoProof) {
 TEST_F(Operators, GiveSomebodyMore) {
   use({rule("keys", {limit("10/1h")}, {per(Kind::api_key)}),
        rule("all", {limit("1000/1h")}, {per(Kind::ip)})},
-      {times("api_key=paid-key", "2.5x")});
+      {times("api_key=paid-key", "2.5")});
   EXPECT_EQ(passed(50, paid_), 25);
   EXPECT_EQ(passed(50, {.headers = {{"x-api-key", "free-key"}}}), 10);
 }
 
 TEST_F(Operators, GiveSomebodyLess) {
-  use({rule("ips", {limit("10/1h")}, {per(Kind::ip)})}, {times("ip=192.0.2.0/24", "0.01x")});
+  use({rule("ips", {limit("10/1h")}, {per(Kind::ip)})}, {times("ip=192.0.2.0/24", "0.01")});
   EXPECT_EQ(passed(50, {.ip = "192.0.2.1"}), 1) << "never nothing";
   EXPECT_EQ(passed(50, {.ip = "192.0.3.1"}), 10);
 }
@@ -156,7 +157,7 @@ TEST_F(Operators, KeepCountsWhenAnOverrideComesAndGoes) {
       rule("keys", {limit("10/1h", Algorithm::fixed_window)}, {per(Kind::api_key)})};
   use(all);
   EXPECT_EQ(passed(50, paid_), 10);
-  use(all, {times("api_key=paid-key", "2x", now_.wall() + 1min)});
+  use(all, {times("api_key=paid-key", "2", now_.wall() + 1min)});
   EXPECT_EQ(passed(50, paid_), 10);
   now_ = at(1min);
   EXPECT_EQ(passed(50, paid_), 0);
@@ -166,14 +167,14 @@ TEST_F(Operators, KeepCountsWhenAnOverrideComesAndGoes) {
 TEST_F(Operators, EditNothingByAnOverrideWhateverTheRuleSaysOfEdits) {
   rules::Rule keys = rule("keys", {limit("100/1h", Algorithm::fixed_window)}, {per(Kind::api_key)});
   keys.on_change = OnChange::proportional;
-  use({keys}, {times("api_key=paid-key", "2x")});
+  use({keys}, {times("api_key=paid-key", "2")});
   EXPECT_EQ(passed(150, paid_), 150);
   use({keys});
   EXPECT_EQ(passed(50, paid_), 0) << "not 25";
 
   now_ = at(1h);
   EXPECT_EQ(passed(50, paid_), 50);
-  use({keys}, {times("api_key=paid-key", "2x")});
+  use({keys}, {times("api_key=paid-key", "2")});
   EXPECT_EQ(passed(300, paid_), 150) << "50 are used of 200, not 100";
 }
 
@@ -182,32 +183,33 @@ TEST_F(Operators, EditInProportionBesideAnOverride) {
   rules::Rule keys = rule("keys", {limit("100/1h", Algorithm::fixed_window)}, {per(Kind::api_key)});
   keys.on_change = OnChange::proportional;
   const Sent free{.headers = {{"x-api-key", "free-key"}}};
-  use({keys}, {times("api_key=paid-key", "2x")});
+  use({keys}, {times("api_key=paid-key", "2")});
   EXPECT_EQ(passed(50, free), 50);
   keys.limits = {limit("200/1h", Algorithm::fixed_window)};
-  use({keys}, {times("api_key=paid-key", "2x")});
+  use({keys}, {times("api_key=paid-key", "2")});
   EXPECT_EQ(passed(300, free), 100) << "half was used, half is left";
 }
 
 TEST_F(Operators, MultiplyTheLimitsOfTiers) {
   rules::Rule plans = rule("plans", {limit("10/1h")}, {per(Kind::api_key)});
   plans.tiers = {.by = "client.tier", .values = {{"paid", {limit("50/1h")}}}};
-  use({plans}, {times("api_key=paid-key", "2x")});
+  use({plans}, {times("api_key=paid-key", "2")});
   EXPECT_EQ(passed(150, paid_), 100);
 }
 
-TEST_F(Operators, AreToldWhenAFactorIsTooLarge) {
+TEST_F(Operators, AreToldWhenAMultiplierIsTooLarge) {
   const auto made = Snapshot::make(
       std::make_shared<const rules::RuleSet>(
           rules::RuleList{.rules = {rule("keys", {limit("1000000/1s")}, {per(Kind::api_key)})}}),
-      {times("api_key=paid-key", "1000x"), times("api_key=free-key", "1000x")}, *local_, now_);
+      {times("api_key=paid-key", "1000"), times("api_key=free-key", "1000")}, *local_, now_);
   EXPECT_TRUE(made) << "a thousand million a second is the most there is";
   const auto more = Snapshot::make(
       std::make_shared<const rules::RuleSet>(
           rules::RuleList{.rules = {rule("keys", {limit("2000000/1s")}, {per(Kind::api_key)})}}),
-      {times("api_key=paid-key", "1000x")}, *local_, now_);
+      {times("api_key=paid-key", "1000")}, *local_, now_);
   ASSERT_FALSE(more);
-  EXPECT_THAT(more.error().text(), ::testing::HasSubstr("override api_key=paid-key 1000x"));
+  EXPECT_THAT(more.error().text(),
+              ::testing::HasSubstr("override api_key=paid-key (multiplier 1000)"));
   EXPECT_THAT(more.error().text(), ::testing::HasSubstr("keys"));
 }
 
@@ -217,7 +219,7 @@ class Blocks : public Operators {
  protected:
   static rules::Rule blocking(std::vector<rules::Per> by) {
     rules::Rule made = rule("login", {limit("1/1h")}, std::move(by));
-    made.block = rules::Block{.lasts = 15min};
+    made.block = rules::Block{.duration = 15min};
     return made;
   }
   testing::TempFolder folder_;
@@ -394,7 +396,7 @@ TEST_F(Operators, EditRulesUnderLoadWithoutLosingACount) {
   std::atomic<int> version{0};
   const auto decides = [&] {
     store::LocalAuthority local{*table_, kThreads};
-    Worker worker{local, local};
+    Decider worker{local, local};
     worker.use(identifier_);
     int seen = -1;
     Op op;

@@ -1,4 +1,4 @@
-// More, or less, for somebody, for a while: user=acme 2x for 2h.
+// Other limits for one subject, for a while: user=acme twice as much for 2h.
 //
 // An override multiplies amount and burst of those limits whose `per` contains its subject. Counts
 // go on: the key is the same.
@@ -19,18 +19,17 @@ namespace sluice::engine {
 
 struct Override {
   Subject subject;
-  std::uint32_t permille = 1000;  // 2000: twice as much
-  std::optional<WallTime> until;  // absent: for good
+  std::uint32_t permille = 1000;    // the multiplier; 2000: twice as much
+  std::optional<WallTime> expires;  // absent: never
   std::string note;
 
-  [[nodiscard]] bool holds(WallTime now) const noexcept { return !until || now < *until; }
+  [[nodiscard]] bool holds(WallTime now) const noexcept { return !expires || now < *expires; }
 };
 
 inline constexpr std::uint32_t kPermilleMax = 1'000'000;
 
-// "2x", "1.5x", "0.25x": in thousandths, at least one, at most a thousand times.
-[[nodiscard]] Parsed<std::uint32_t> parse_factor(std::string_view text);
-[[nodiscard]] std::string format_factor(std::uint32_t permille);
+// "2", "1.5", "0.25": in thousandths, at least one, at most a thousand times.
+[[nodiscard]] Parsed<std::uint32_t> parse_multiplier(std::string_view text);
 
 // Rounded down, but never to nothing.
 [[nodiscard]] Limit multiplied(Limit limit, std::uint32_t permille) noexcept;

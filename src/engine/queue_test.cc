@@ -16,11 +16,11 @@ using Kind = rules::Per::Kind;
 
 class Queues : public EngineFixture {
  protected:
-  static rules::Rule pacing(std::uint32_t waiting, std::string name = "paced") {
+  static rules::Rule pacing(std::uint32_t max_queued, std::string name = "paced") {
     rules::Rule made =
         rule(std::move(name), {limit("1/1s", Algorithm::leaky_bucket)}, {per(Kind::ip)});
-    made.limits[0].limit.queue = 60s;
-    made.over = {.kind = rules::Over::Kind::queue, .max_delay = 60s, .waiting = waiting};
+    made.limits[0].limit.max_delay = 60s;
+    made.action = {.kind = rules::Action::Kind::queue, .max_delay = 60s, .max_queued = max_queued};
     return made;
   }
   // Instead of what is there.
@@ -109,9 +109,9 @@ TEST_F(Queues, OfAnotherNameOrDomainHaveTheirOwnPlaces) {
 // Finding no place is a refusal by that rule, and costs what its refusals cost.
 TEST_F(Queues, BlockThoseWhoFindNoPlace) {
   rules::Rule made = pacing(1);
-  made.block = rules::Block{.lasts = 10min, .after = 2};
+  made.block = rules::Block{.duration = 10min, .threshold = 2};
   rules::Rule other = rule("other", {limit("1000/1s")}, {per(Kind::ip)});
-  other.block = rules::Block{.lasts = 1h, .after = 1};
+  other.block = rules::Block{.duration = 1h, .threshold = 1};
   replace({other, made});
   std::array<Op, 5> ops;
   EXPECT_EQ(hold(ops[0]), Reason::allowed);

@@ -123,13 +123,13 @@ TEST_F(Requests, BringAnAmountThatAnOverrideMultiplies) {
   written.limit.burst = 5;
   rules::RuleLimit from = written;
   from.from = {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 1'000'000'000};
-  const auto first_answer = [&](const rules::RuleLimit& one, const char* factor,
+  const auto first_answer = [&](const rules::RuleLimit& one, const char* multiplier,
                                 const identity::Attributes* claims) {
     auto made = Snapshot::make(std::make_shared<const rules::RuleSet>(
                                    rules::RuleList{.rules = {rule("r", {one}, {per(Kind::user)})}}),
                                {{.subject = Subject::parse("user=ann").value(),
-                                 .permille = parse_factor(factor).value(),
-                                 .until = std::nullopt,
+                                 .permille = parse_multiplier(multiplier).value(),
+                                 .expires = std::nullopt,
                                  .note = {}}},
                                *local_, now_);
     EXPECT_TRUE(made) << made.error().text();
@@ -140,11 +140,11 @@ TEST_F(Requests, BringAnAmountThatAnOverrideMultiplies) {
                ? std::pair{0UL, 0UL}
                : std::pair{op_.limits()[0].decision.remaining, op_.limits()[0].amount};
   };
-  EXPECT_EQ(first_answer(written, "3x", nullptr), (std::pair{14UL, 15UL}));
-  EXPECT_EQ(first_answer(from, "3x", nullptr), (std::pair{14UL, 15UL}));
+  EXPECT_EQ(first_answer(written, "3", nullptr), (std::pair{14UL, 15UL}));
+  EXPECT_EQ(first_answer(from, "3", nullptr), (std::pair{14UL, 15UL}));
   const Claims some{{{"quota", "20"}}};
-  EXPECT_EQ(first_answer(from, "3x", &some), (std::pair{14UL, 60UL}));
-  EXPECT_EQ(first_answer(from, "0.2x", &some), (std::pair{0UL, 4UL}));
+  EXPECT_EQ(first_answer(from, "3", &some), (std::pair{14UL, 60UL}));
+  EXPECT_EQ(first_answer(from, "0.2", &some), (std::pair{0UL, 4UL}));
 }
 
 // As much as can be enforced, and not what is written for those who bring nothing.
@@ -154,8 +154,8 @@ TEST_F(Requests, BringAnAmountThatCannotBeMultipliedSoOften) {
   auto made = Snapshot::make(std::make_shared<const rules::RuleSet>(
                                  rules::RuleList{.rules = {rule("r", {from}, {per(Kind::user)})}}),
                              {{.subject = Subject::parse("user=ann").value(),
-                               .permille = parse_factor("1000x").value(),
-                               .until = std::nullopt,
+                               .permille = parse_multiplier("1000").value(),
+                               .expires = std::nullopt,
                                .note = {}}},
                              *local_, now_);
   ASSERT_TRUE(made) << made.error().text();
@@ -208,7 +208,7 @@ class ManyAmounts : public Requests {
     EXPECT_EQ(passed_as({.user = text, .claims = &claims}, 1), 1);
     return op_.decision.limit;
   }
-  std::uint64_t left_out() const { return worker_->counters().amounts_left_out; }
+  std::uint64_t left_out() const { return worker_->counters().dynamic_limits_skipped; }
   void pass(Nanos time) {
     now_ = {.mono = now_.mono + time, .wall_offset = now_.wall_offset};
     table_->upkeep(now_);
@@ -380,9 +380,9 @@ TEST_F(Requests, AreRejectedForValuesThatDisagree) {
     rules::Rule users = rule("users", {limit("2/1h")}, {per(kind, "x-user")});
     use({users});
     EXPECT_EQ(passed(3, with("ann", "ann")), 2) << "they agree";
-    for (const rules::Missing missing : {rules::Missing::ip, rules::Missing::skip,
-                                         rules::Missing::shared, rules::Missing::refuse}) {
-      users.missing = missing;
+    for (const rules::OnMissing on_missing : {rules::OnMissing::ip, rules::OnMissing::skip,
+                                              rules::OnMissing::shared, rules::OnMissing::reject}) {
+      users.on_missing = on_missing;
       use({users});
       for (const auto& sent : {with("1", "bob"), with("bob", "1"), with("", "bob")}) {
         EXPECT_EQ(ask(sent), Action::reject);
@@ -391,10 +391,10 @@ TEST_F(Requests, AreRejectedForValuesThatDisagree) {
         EXPECT_EQ(rule_, "users");
       }
     }
-    users.missing = rules::Missing::skip;
+    users.on_missing = rules::OnMissing::skip;
     use({users});
     EXPECT_EQ(passed(3, with("", "")), 3) << "nothing is said";
-    users.over.kind = rules::Over::Kind::shadow;
+    users.action.kind = rules::Action::Kind::shadow;
     use({users});
     EXPECT_EQ(passed(3, with("1", "bob")), 3) << "a shadow rejects nothing";
   }
@@ -438,7 +438,7 @@ TEST_F(Requests, WithAmbiguousCredentialsAreRejected) {
 TEST_F(Requests, WithAmbiguousCredentialsAreOnNoList) {
   use({rule("all", {limit("9/1h")})});
   const auto entry = [](const char* who) {
-    return ListEntry{.subject = Subject::parse(who).value(), .until = {}, .note = {}};
+    return ListEntry{.subject = Subject::parse(who).value(), .expires = {}, .note = {}};
   };
   worker_->use(std::make_shared<const Lists>(std::vector{entry("api_key=paid-key")},
                                              std::vector{entry("api_key=free-key")}));
@@ -589,7 +589,8 @@ TEST_F(Requests, CannotDodgeALimitByCapitalsWhereHostsIgnoreThem) {
   rules::Rule login = rule("login", {limit("1/1h")});
   login.match.paths = {"/Login"};
   const auto ignoring = [&](rules::IgnoringHosts ignore) {
-    auto made = Snapshot::make({.rules = {login}, .ignore_case = std::move(ignore)}, *local_, now_);
+    auto made = Snapshot::make({.rules = {login}, .case_insensitive_paths = std::move(ignore)},
+                               *local_, now_);
     ASSERT_TRUE(made) << made.error().text();
     worker_->use(*made);
   };
@@ -612,8 +613,8 @@ TEST_F(Requests, CannotDodgeALimitByParametersWhereHostsIgnoreThem) {
   rules::Rule login = rule("login", {limit("1/1h")});
   login.match.paths = {"/login"};
   const auto ignoring = [&](rules::IgnoringHosts ignore) {
-    auto made =
-        Snapshot::make({.rules = {login}, .ignore_parameters = std::move(ignore)}, *local_, now_);
+    auto made = Snapshot::make({.rules = {login}, .ignore_path_parameters = std::move(ignore)},
+                               *local_, now_);
     ASSERT_TRUE(made) << made.error().text();
     worker_->use(*made);
   };

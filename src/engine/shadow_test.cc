@@ -11,12 +11,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using Kind = rules::Per::Kind;
-using rules::Over;
 
 class Shadows : public EngineFixture {
  protected:
   static rules::Rule quietly(rules::Rule made) {
-    made.over.kind = Over::Kind::shadow;
+    made.action.kind = rules::Action::Kind::shadow;
     return made;
   }
   // What the limits of a shadow say to one more request, which is then taken back.
@@ -65,7 +64,7 @@ TEST_F(Shadows, ReturnTheirSlots) {
 
 TEST_F(Shadows, RenewTheirSlots) {
   rules::Rule flight = quietly(rule("flight", {limit("1", Algorithm::concurrency)}));
-  flight.limits[0].limit.ttl = 10s;
+  flight.limits[0].limit.slot_ttl = 10s;
   use({flight});
   ASSERT_EQ(decide(op_, {}), store::Completion::now);
   EXPECT_EQ(op_.renew_every(), 5s);
@@ -124,7 +123,7 @@ TEST_F(Shadows, CorrectACostLikeTheOthers) {
 TEST_F(Shadows, ChangeNoAnswer) {
   rules::Rule real =
       rule("real", {limit("20/1m", Algorithm::fixed_window), limit("30/1h")}, {per(Kind::ip)});
-  real.block = rules::Block{.lasts = 30s, .after = 2};
+  real.block = rules::Block{.duration = 30s, .threshold = 2};
   rules::Rule failures = rule("failures", {limit("7/1m")}, {per(Kind::ip)});
   failures.count = rules::Count{.statuses = {{500, 599}}};
   rules::Rule flight = rule("flight", {limit("1", Algorithm::concurrency)});

@@ -1,5 +1,6 @@
 #include "engine/snapshot.h"
 
+#include "base/text.h"
 #include "rules/parse_limits.h"
 
 #include <fmt/format.h>
@@ -128,7 +129,7 @@ Parsed<Plan> Snapshot::planned(const rules::Rule& rule, Now now) {
   plan.block = *block;
   plan.blocks_early = rules::blocks_early(rule);
   if (rule.count && rule.count->header) plan.count_header.emplace(rule.count->header->value);
-  if (rule.over.kind == rules::Over::Kind::queue) {
+  if (rule.action.kind == rules::Action::Kind::queue) {
     plan.held = std::make_shared<std::atomic<std::uint32_t>>(0);
   }
   return plan;
@@ -173,10 +174,11 @@ Parsed<std::optional<PlannedBlock>> Snapshot::planned_block(const rules::Rule& r
   const auto count = [&](std::uint64_t amount) {
     return Limit{.algorithm = Algorithm::fixed_window,
                  .amount = amount,
-                 .period = rule.block->lasts,
+                 .period = rule.block->duration,
                  .align = Align::first_request};
   };
-  Parsed<PlannedLimit> refusals = planned(rule, count(rule.block->after), "block:refusals", now);
+  Parsed<PlannedLimit> refusals =
+      planned(rule, count(rule.block->threshold), "block:refusals", now);
   if (!refusals) return tl::unexpected(std::move(refusals.error()));
   Parsed<PlannedLimit> block = planned(rule, count(1), "block", now);
   if (!block) return tl::unexpected(std::move(block.error()));
@@ -196,9 +198,9 @@ Parsed<void> Snapshot::plan_overrides(Now now) {
         planned = plan_override(one.permille, plan, plan.tiers[t].second, now);
       }
       if (!planned) {
-        return mistake(fmt::format("override {} {}: {}", one.subject.written(),
-                                   format_factor(one.permille), planned.error().message),
-                       "choose a smaller factor");
+        return mistake(fmt::format("override {} (multiplier {}): {}", one.subject.written(),
+                                   format_thousandths(one.permille), planned.error().message),
+                       "choose a smaller multiplier");
       }
     }
   }
@@ -211,7 +213,7 @@ Parsed<void> Snapshot::plan_override(std::uint32_t permille, const Plan& plan,
   std::vector<store::LimitNumber>& numbers = multiplied_[permille];
   numbers.resize(limits_, kNone);
   for (const PlannedLimit& limit : limits) {
-    if (numbers[limit.index] != kNone) continue;  // by another override with the same factor
+    if (numbers[limit.index] != kNone) continue;  // by another override with the same multiplier
     Parsed<store::LimitNumber> number =
         used(*plan.rule, multiplied(limit.written->limit, permille), now);
     if (!number) return tl::unexpected(std::move(number.error()));
@@ -245,7 +247,7 @@ const Override* Snapshot::override_for(const rules::Rule& rule, const identity::
 
 store::LimitNumber Snapshot::number(const PlannedLimit& limit,
                                     const Override& changed) const noexcept {
-  return multiplied_.find(changed.permille)->second[limit.index];
+  return (*multiplied_.find(changed.permille))[limit.index];
 }
 
 }  // namespace sluice::engine

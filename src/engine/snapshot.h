@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/digest.h"
+#include "base/flat_map.h"
 #include "engine/overrides.h"
 #include "engine/subject.h"
 #include "rules/rule_set.h"
@@ -141,8 +142,8 @@ class Snapshot {
 
   std::vector<Override> overrides_;
   SubjectIndex overridden_;  // numbers of overrides
-  // By factor, by the index of the limit. Few factors exist at a time.
-  boost::unordered_flat_map<std::uint32_t, std::vector<store::LimitNumber>> multiplied_;
+  // By multiplier, by the index of the limit. Few multipliers exist at a time.
+  FlatMap<std::uint32_t, std::vector<store::LimitNumber>> multiplied_;
 };
 
 }  // namespace sluice::engine

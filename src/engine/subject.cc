@@ -53,12 +53,6 @@ std::string Subject::written() const {
   return fmt::format("{}={}", to_string(kind), kind == Kind::ip ? range.text() : text);
 }
 
-std::size_t SubjectIndex::RangeHash::operator()(const IpRange& range) const noexcept {
-  const auto& bytes = range.first.bytes;
-  const std::string_view text{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  return std::hash<std::string_view>{}(text) ^ (range.prefix_bits * 0x9e3779b97f4a7c15U);
-}
-
 void SubjectIndex::add(const Subject& subject, std::uint32_t number) {
   filed_[static_cast<std::size_t>(subject.kind)] = true;
   if (subject.kind != Subject::Kind::ip) {

@@ -1,11 +1,11 @@
 // Whom an operator speaks of: an address or a range of them, a key, a user, a tenant.
 #pragma once
 
+#include "base/flat_map.h"
+#include "base/hash.h"
 #include "identity/identity.h"
 #include <sluice/address.h>
 #include <sluice/diagnostic.h>
-
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <array>
 #include <cstddef>
@@ -59,30 +59,26 @@ class SubjectIndex {
   }
 
  private:
-  struct TextHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const noexcept {
-      return std::hash<std::string_view>{}(text);
+  struct RangeHash {
+    std::uint64_t operator()(const IpRange& range) const noexcept {
+      return hash_address(range.prefix_bits * kOddFactor, range.first);
     }
   };
-  struct RangeHash {
-    std::size_t operator()(const IpRange& range) const noexcept;
-  };
   using Numbers = std::vector<std::uint32_t>;
-  using Texts = boost::unordered_flat_map<std::string, Numbers, TextHash, std::equal_to<>>;
+  using Texts = FlatMap<std::string, Numbers>;
 
   template <class Map, class Key, class Visit>
   static bool each(const Map& map, const Key& key, Visit& visit) noexcept {
-    const auto found = map.find(key);
-    if (found == map.end()) return false;
-    for (const std::uint32_t number : found->second) {
+    const Numbers* const found = map.find(key);
+    if (found == nullptr) return false;
+    for (const std::uint32_t number : *found) {
       if (visit(number)) return true;
     }
     return false;
   }
 
   std::array<Texts, 4> texts_;  // by kind
-  boost::unordered_flat_map<IpRange, Numbers, RangeHash> ranges_;
+  FlatMap<IpRange, Numbers, RangeHash> ranges_;
   std::vector<std::uint8_t> v4_lengths_;  // of prefixes, longest first
   std::vector<std::uint8_t> v6_lengths_;
   std::array<bool, 4> filed_{};

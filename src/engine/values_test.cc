@@ -229,9 +229,9 @@ TEST_F(Values, ChooseATier) {
 
 // A tier may be the only one that counts requests in flight, or lend its slots for another time.
 TEST_F(Values, ChooseHowLongALeaseLives) {
-  const auto flight = [](Nanos ttl) {
+  const auto flight = [](Nanos slot_ttl) {
     rules::RuleLimit made = limit("1", Algorithm::concurrency);
-    made.limit.ttl = ttl;
+    made.limit.slot_ttl = slot_ttl;
     return made;
   };
   const Asking gold{.client = {.user = "u", .tier = "gold"}};
@@ -290,7 +290,7 @@ TEST_F(Values, SayWhatARequestCosts) {
 TEST_F(Values, PutSomebodyOnAList) {
   use({rule("all", {limit("1/1h")}, {per(Kind::user)})});
   const auto entry = [](const char* subject) {
-    return ListEntry{.subject = Subject::parse(subject).value(), .until = {}, .note = {}};
+    return ListEntry{.subject = Subject::parse(subject).value(), .expires = {}, .note = {}};
   };
   worker_->use(std::make_shared<const Lists>(
       std::vector{entry("user=ann"), entry("tenant=acme"), entry("api_key=k1")},
@@ -311,20 +311,20 @@ TEST_F(Values, PutSomebodyOnAList) {
 }
 
 TEST_F(Values, ChangeALimitForSomebody) {
-  const auto times = [](const char* subject, const char* factor) {
+  const auto times = [](const char* subject, const char* multiplier) {
     return Override{.subject = Subject::parse(subject).value(),
-                    .permille = parse_factor(factor).value(),
-                    .until = {},
+                    .permille = parse_multiplier(multiplier).value(),
+                    .expires = {},
                     .note = {}};
   };
   use_with({rule("users", {limit("4/1h")}, {per(Kind::user)})},
-           {times("user=ann", "2x"), times("user=bob", "0.5x"), times("tenant=acme", "10x")});
+           {times("user=ann", "2"), times("user=bob", "0.5"), times("tenant=acme", "10")});
   EXPECT_EQ(passed(50, {.client = {.user = "ann", .tenant = "acme"}}), 8);
   EXPECT_EQ(passed(50, {.client = {.user = "bob"}}), 2);
   EXPECT_EQ(passed(50, {.client = {.user = "carl", .tenant = "acme"}}), 4)
       << "its tenant has no counter of its own here";
   use_with({rule("tenants", {limit("4/1h")}, {per(Kind::tenant)})},
-           {times("user=ann", "10x"), times("tenant=acme", "2x")});
+           {times("user=ann", "10"), times("tenant=acme", "2")});
   EXPECT_EQ(passed(50, {.client = {.user = "ann", .tenant = "acme"}}), 8);
   EXPECT_EQ(passed(50, {.client = {.user = "ann", .tenant = "other"}}), 4);
 }
@@ -336,9 +336,9 @@ TEST_F(Values, OfTheBindingRuleMakeTheAnswer) {
   for (const bool dropping_binds : {true, false}) {
     now_ = at(now_.mono - at(Nanos{0}).mono + 10h);
     rules::Rule drops = rule("drops", {limit(dropping_binds ? "1/1h" : "1/1m")});
-    drops.over.kind = rules::Over::Kind::drop;
+    drops.action.kind = rules::Action::Kind::drop;
     rules::Rule says = rule("says", {limit(dropping_binds ? "1/1m" : "1/1h")});
-    says.over.status = 420;
+    says.action.status = 420;
     use({drops, says});
     EXPECT_EQ(passed(1, Asking{.client = {}}), 1);
     EXPECT_EQ(ask_as({.client = {}}), dropping_binds ? Action::drop : Action::reject);
@@ -351,8 +351,8 @@ TEST_F(Values, OfTheBindingRuleMakeTheAnswer) {
 TEST_F(Values, OfTheSlowestQueueMakeTheDelay) {
   const auto pacing = [](const char* name, const char* rate) {
     rules::Rule made = rule(name, {limit(rate, Algorithm::leaky_bucket)});
-    made.limits[0].limit.queue = 60s;
-    made.over = {.kind = rules::Over::Kind::queue, .max_delay = 60s};
+    made.limits[0].limit.max_delay = 60s;
+    made.action = {.kind = rules::Action::Kind::queue, .max_delay = 60s};
     return made;
   };
   use({pacing("slow", "1/5s"), pacing("fast", "1/1s")});
@@ -365,9 +365,9 @@ TEST_F(Values, OfTheSlowestQueueMakeTheDelay) {
 TEST_F(Values, OfRefusedRequestsCountWhereTheyWereRefused) {
   rules::Rule made = rule(
       "denied", {limit("2/1m", Algorithm::token_bucket), limit("50/1h", Algorithm::fixed_window)});
-  for (rules::RuleLimit& one : made.limits) one.limit.count_denied = true;
+  for (rules::RuleLimit& one : made.limits) one.limit.count_rejected = true;
   rules::Rule other = rule("other", {limit("50/1h", Algorithm::fixed_window)});
-  other.limits[0].limit.count_denied = true;
+  other.limits[0].limit.count_rejected = true;
   use({made, other});
   EXPECT_EQ(passed(12, Asking{.client = {}}), 2);
   now_ = at(29s);
@@ -420,7 +420,7 @@ TEST_F(Values, OfARuleReachTheStore) {
   rules::Rule strict = rule("strict", {limit("5/1h")}, {per(Kind::ip)});
   strict.on_table_full = OnTableFull::reject;
   rules::Rule hot = rule("hot", {limit("1000000/1s")});
-  hot.scale = true;
+  hot.thread_leases = true;
   rules::Rule share = rule("share", {limit("5/1h")});
   share.on_change = OnChange::proportional;
   share.count = rules::Count{.statuses = {{500, 599}}, .after = true};
@@ -431,14 +431,14 @@ TEST_F(Values, OfARuleReachTheStore) {
   const auto has = [&](std::size_t i, const store::Check& expected) {
     const store::Check& check = witness.seen[i];
     EXPECT_EQ(check.on_table_full, expected.on_table_full) << i;
-    EXPECT_EQ(check.scale, expected.scale) << i;
+    EXPECT_EQ(check.thread_leases, expected.thread_leases) << i;
     EXPECT_EQ(check.change, expected.change) << i;
     EXPECT_EQ(check.probe, expected.probe) << i;
     EXPECT_EQ(check.may_be_refunded, expected.may_be_refunded) << i;
     EXPECT_EQ(check.cost, expected.cost) << i;
   };
   has(0, {.key = {}, .on_table_full = OnTableFull::reject});
-  has(1, {.key = {}, .scale = true});
+  has(1, {.key = {}, .thread_leases = true});
   has(2, {.key = {},
           .cost = 3,
           .change = OnChange::proportional,

@@ -22,7 +22,7 @@ std::optional<std::uint64_t> RefusalSampler::ask(MonoTime now) noexcept {
 
 AccessLog::AccessLog(std::shared_ptr<const AccessFormat> format, const Options& options)
     : format_(std::move(format)),
-      sampler_(options.refusals_per_second),
+      sampler_(options.max_rejected_per_second),
       buffer_(options.buffer_bytes),
       line_(kLogLineBytesMax) {}
 

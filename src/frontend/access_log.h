@@ -41,7 +41,7 @@ class RefusalSampler {
 class AccessLog {
  public:
   struct Options {
-    std::uint32_t refusals_per_second = 100;
+    std::uint32_t max_rejected_per_second = 100;
     std::size_t buffer_bytes = 256U << 10U;  // two of them
   };
 

@@ -63,7 +63,7 @@ TEST_F(AccessLogTest, WritesJson) {
             R"({"time":"2023-11-14T22:13:20.25Z","ip":"192.0.2.1","method":"GET",)"
             R"("host":"api.example.com","target":"/v1/x?a=1","protocol":"HTTP/1.1","status":200,)"
             R"("duration_ns":12345678,"user":"ann","request_id":"r-1","bytes_in":10,)"
-            R"("bytes_out":512,"decision":"allow","reason":"allowed","rule":"api","limit":5,)"
+            R"("bytes_out":512,"decision":"allowed","reason":"allowed","rule":"api","limit":5,)"
             R"("remaining":4,"upstream":"app","upstream_address":"127.0.0.1:3000",)"
             R"("upstream_status":200,"upstream_first_byte_ns":9000000,"suppressed":3})"
             "\n");
@@ -78,7 +78,7 @@ TEST_F(AccessLogTest, WritesText) {
   one.headers = headers;
   EXPECT_EQ(text(one, 2),
             "192.0.2.1 - ann [14/Nov/2023:22:13:20 +0000] \"GET /v1/x?a=1 HTTP/1.1\" 429 512 "
-            "\"https://a/?token=***\" \"curl\" 12.345ms deny rule=api reason=limited left=0/1 "
+            "\"https://a/?token=***\" \"curl\" 12.345ms rejected rule=api reason=limited left=0/1 "
             "host=api.example.com id=r-1 suppressed=2\n");
 }
 
@@ -94,18 +94,18 @@ TEST_F(AccessLogTest, CallsAClientOfAUnixSocketUnix) {
 TEST_F(AccessLogTest, NamesTheShadowRulesThatWouldRefuse) {
   const auto shadow = [](const char* name, const char* most) {
     rules::Rule made = rule(name, {limit(most), limit("1/1h")});
-    made.over.kind = rules::Over::Kind::shadow;
+    made.action.kind = rules::Action::Kind::shadow;
     return made;
   };
   rules::Rule wide = rule("wide", {limit("9/1h")});
-  wide.over.kind = rules::Over::Kind::shadow;
+  wide.action.kind = rules::Action::Kind::shadow;
   use({shadow("first", "1/1m"), wide, shadow("second", "1/1s"), rule("api", {limit("9/1m")})});
   AccessRecord one = record();
   one.op = &decided();
   EXPECT_EQ(member(json(one), "shadow"), "");
   one.op = &decided();
   EXPECT_EQ(member(json(one), "shadow"), "first,second");
-  EXPECT_NE(text(one).find(" shadow_deny rule=api reason=allowed shadow=first,second left=7/9"),
+  EXPECT_NE(text(one).find(" shadow_rejected rule=api reason=allowed shadow=first,second left=7/9"),
             std::string::npos)
       << text(one);
 }
@@ -285,7 +285,7 @@ TEST(RefusalSampler, DoesNotStartAfreshWhenTimeGoesBack) {
 TEST_F(AccessLogTest, SamplesRefusalsAndNothingElse) {
   use({rule("api", {limit("1/1h")})});
   AccessLog log{std::make_shared<const AccessFormat>(AccessFormat::Options{}),
-                {.refusals_per_second = 3}};
+                {.max_rejected_per_second = 3}};
   AccessRecord passed = record();
   passed.op = &decided();
   for (int i = 0; i < 10; ++i) log.log(passed, now_.mono);

@@ -50,7 +50,7 @@ class FrontendAllocations : public fixture::FrontendFixture {
   metrics::Registry registry_{1};
   std::unique_ptr<DecisionCounters> counters_;
   Answers answers_{
-      RateHeaders::create({.families = {Family::ietf_11, Family::triplet, Family::x_ratelimit_epoch,
+      RateHeaders::create({.families = {Family::ietf_11, Family::ietf_03, Family::x_ratelimit_epoch,
                                         Family::x_rate_limit_epoch},
                            .partition_secret = "secret"})
           .value()};

@@ -16,20 +16,19 @@ namespace {
 
 using engine::Op;
 using engine::Reason;
-using rules::Over;
 
 // The rule that refused may have its own words for it; those for our trouble are ours.
-const Over* own_words(const Op& op) noexcept {
+const rules::Action* own_words(const Op& op) noexcept {
   switch (op.reason) {
     case Reason::limited:
     case Reason::never:
     case Reason::queue_full:
-    case Reason::blocked: return op.rule != nullptr ? &op.rule->over : nullptr;
+    case Reason::blocked: return op.rule != nullptr ? &op.rule->action : nullptr;
     default: return nullptr;
   }
 }
 
-bool has_header(const Over* over, std::string_view lower_name) noexcept {
+bool has_header(const rules::Action* over, std::string_view lower_name) noexcept {
   return over != nullptr && std::ranges::any_of(over->headers, [&](const auto& header) {
            return header.first == lower_name;
          });
@@ -40,7 +39,7 @@ bool may_be_written(std::string_view name) noexcept {
   return net::known_header(name) == net::KnownHeader::other;
 }
 
-void write_own_headers(net::HeadWriter& head, const Over* over) noexcept {
+void write_own_headers(net::HeadWriter& head, const rules::Action* over) noexcept {
   if (over == nullptr) return;
   for (const auto& [name, value] : over->headers) {
     if (may_be_written(name)) head.header(name, trimmed(value));
@@ -61,7 +60,7 @@ void write_body_headers(net::HeadWriter& head, std::string_view content_type,
 // A status without a name of its own.
 std::string_view title_of(std::uint16_t status) noexcept {
   const std::string_view phrase = net::reason_phrase(status);
-  return phrase.empty() ? "Refused" : phrase;
+  return phrase.empty() ? "Rejected" : phrase;
 }
 
 // The form in which nothing but headers is sent, with the status among them.
@@ -117,7 +116,7 @@ std::string_view Answers::refuse(net::HeadWriter& head, std::span<char> room, co
     refuse_grpc(head, op, asking);
     return {};
   }
-  const Over* const own = own_words(op);
+  const rules::Action* const own = own_words(op);
   const std::optional<std::uint64_t> retry = retry_after_s(op);
   const bool has_own_body = own != nullptr && !own->body.empty();
   std::array<char, kDetailBytesMax> detail;

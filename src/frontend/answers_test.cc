@@ -1,10 +1,10 @@
 #include "frontend/answers.h"
 
+#include "base/base64.h"
 #include "frontend/frontend_fixture.h"
 #include "frontend/grpc_details.h"
 #include "frontend/grpc_status.h"
 #include "frontend/problem.h"
-#include "identity/base64.h"
 #include "identity/flat_json.h"
 #include "support/property.h"
 
@@ -106,7 +106,7 @@ TEST_F(AnswersTest, SayThatWaitingDoesNotHelp) {
 
 TEST_F(AnswersTest, CallABlockWhatItIs) {
   rules::Rule blocking = rule("login", {limit("1/1h")}, {per(PerKind::ip)});
-  blocking.block = rules::Block{.lasts = 15min, .after = 1};
+  blocking.block = rules::Block{.duration = 15min, .threshold = 1};
   use({blocking});
   const engine::Op& op = decided_after(2);
   ASSERT_EQ(op.reason, Reason::blocked);
@@ -121,13 +121,13 @@ TEST_F(AnswersTest, CallABlockWhatItIs) {
 
 TEST_F(AnswersTest, AreTheRulesOwnWhereItHasSome) {
   rules::Rule own = rule("own", {limit("1/1h")});
-  own.over.status = 420;
-  own.over.body = "{\"error\":\"calm down\"}";
-  own.over.headers = {{"x-docs", "https://example.com"}, {"retry-after", "5"}};
+  own.action.status = 420;
+  own.action.body = "{\"error\":\"calm down\"}";
+  own.action.headers = {{"x-docs", "https://example.com"}, {"retry-after", "5"}};
   use({own});
   const Seen answer = refused(decided_after(1));
   EXPECT_EQ(answer.head.status, 420);
-  EXPECT_EQ(answer.body, own.over.body);
+  EXPECT_EQ(answer.body, own.action.body);
   EXPECT_EQ(answer.head.get("Content-Type"), "application/json");
   EXPECT_EQ(answer.head.get("X-Docs"), "https://example.com");
   EXPECT_EQ(answer.head.get("Retry-After"), "5") << "the operator's word, once";
@@ -136,11 +136,11 @@ TEST_F(AnswersTest, AreTheRulesOwnWhereItHasSome) {
 // A rule cannot make the answer end elsewhere than it does, nor decide over the connection.
 TEST_F(AnswersTest, LetNoRuleFrameThem) {
   rules::Rule own = rule("own", {limit("1/1h")});
-  own.over.body = "slow down";
-  own.over.headers = {{"content-length", "3"},
-                      {"transfer-encoding", "chunked"},
-                      {"connection", "close"},
-                      {"content-type", "text/x-mine"}};
+  own.action.body = "slow down";
+  own.action.headers = {{"content-length", "3"},
+                        {"transfer-encoding", "chunked"},
+                        {"connection", "close"},
+                        {"content-type", "text/x-mine"}};
   use({own});
   const Seen answer = refused(decided_after(1));
   EXPECT_EQ(answer.head.get("Content-Length"), "9");
@@ -153,7 +153,7 @@ TEST_F(AnswersTest, LetNoRuleFrameThem) {
 
 TEST_F(AnswersTest, AskForProofWhereItIsRequired) {
   use({rule("r", {limit("1/1h")})});
-  worker_->use(identifier_, {.require_proof = true});
+  worker_->use(identifier_, {.require_auth = true});
   const engine::Op& op = decided();
   ASSERT_EQ(op.reason, Reason::unauthenticated);
   const Seen answer = refused(op);
@@ -164,7 +164,7 @@ TEST_F(AnswersTest, AskForProofWhereItIsRequired) {
 
 TEST_F(AnswersTest, RefuseWhereAValueIsMissing) {
   rules::Rule strict = rule("r", {limit("1/1h")}, {per(PerKind::header, "x-tenant")});
-  strict.missing = rules::Missing::refuse;
+  strict.on_missing = rules::OnMissing::reject;
   use({strict});
   const Seen answer = refused(decided());
   EXPECT_EQ(answer.head.status, 403);
@@ -295,7 +295,7 @@ TEST_F(AnswersTest, GiveGrpcClientsNoDetailsThatAreCut) {
   std::string padded = answer.head.get("grpc-status-details-bin");
   EXPECT_GT(padded.size(), 1000U);
   padded.append((4 - padded.size() % 4) % 4, '=');
-  const auto decoded = identity::decode_base64(padded, room);
+  const auto decoded = decode_base64(padded, room);
   ASSERT_TRUE(decoded);
   EXPECT_TRUE(decoded->ends_with("1 in 60 s"));
 }

@@ -26,18 +26,18 @@ constexpr std::array kReasons{
 constexpr std::size_t kAllReasons = static_cast<std::size_t>(Reason::store_failed) + 1;
 
 DecisionWord word_of(bool allowed, bool shadow) noexcept {
-  if (allowed) return DecisionWord::allow;
-  return shadow ? DecisionWord::shadow_deny : DecisionWord::deny;
+  if (allowed) return DecisionWord::allowed;
+  return shadow ? DecisionWord::shadow_rejected : DecisionWord::rejected;
 }
 
 }  // namespace
 
 DecisionCounters::OfRule::OfRule(metrics::Registry& registry, std::string_view domain,
-                                 std::string_view policy)
-    : hits(registry.counter(kHits, {domain, policy})) {
+                                 std::string_view rule)
+    : hits(registry.counter(kHits, {domain, rule})) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     words[i] =
-        registry.counter(kDecisions, {domain, policy, to_string(static_cast<DecisionWord>(i))});
+        registry.counter(kDecisions, {domain, rule, to_string(static_cast<DecisionWord>(i))});
   }
 }
 
@@ -52,7 +52,7 @@ DecisionCounters::DecisionCounters(metrics::Registry& registry,
   refusals_.resize(kAllReasons);
   for (const Reason reason : kReasons) {
     refusals_[static_cast<std::size_t>(reason)] =
-        registry.counter(kRefusals, {engine::to_string(reason)});
+        registry.counter(kRejections, {engine::to_string(reason)});
   }
 }
 

@@ -25,7 +25,7 @@ class DecisionCounters {
 
  private:
   struct OfRule {
-    OfRule(metrics::Registry& registry, std::string_view domain, std::string_view policy);
+    OfRule(metrics::Registry& registry, std::string_view domain, std::string_view rule);
 
     std::array<metrics::Counter, kDecisionWords> words;
     metrics::Counter hits;

@@ -33,11 +33,11 @@ class DecisionCountersTest : public fixture::FrontendFixture {
     }
     return -1;
   }
-  double said(const std::string& policy, const std::string& word) const {
-    return value("sluice_decisions_total", {policy.empty() ? "" : "default", policy, word});
+  double said(const std::string& rule, const std::string& word) const {
+    return value("sluice_decisions_total", {rule.empty() ? "" : "default", rule, word});
   }
   double refused(const std::string& reason) const {
-    return value("sluice_refusals_total", {reason});
+    return value("sluice_rejections_total", {reason});
   }
 
   metrics::Registry registry_{2};
@@ -50,7 +50,7 @@ TEST_F(DecisionCountersTest, CountWhatRulesWereAskedFor) {
   dear.cost.constant = 3;
   use({dear, rule("cheap", {limit("100/1h")})});
   for (std::size_t i = 0; i < 4; ++i) counters_->count(i % 2, decided());
-  EXPECT_EQ(said("dear", "allow"), 1);
+  EXPECT_EQ(said("dear", "allowed"), 1);
   EXPECT_EQ(value("sluice_hits_total", {"default", "dear"}), 12);
   EXPECT_EQ(value("sluice_hits_total", {"default", "cheap"}), 4);
 }
@@ -58,15 +58,15 @@ TEST_F(DecisionCountersTest, CountWhatRulesWereAskedFor) {
 // A rule is counted by what it said itself, shadows included.
 TEST_F(DecisionCountersTest, CountWhatEveryRuleSaid) {
   rules::Rule shadow = rule("shadow", {limit("1/1h")});
-  shadow.over.kind = rules::Over::Kind::shadow;
+  shadow.action.kind = rules::Action::Kind::shadow;
   use({rule("two-limits", {limit("3/1h"), limit("100/1d")}), rule("wide", {limit("100/1h")}),
        shadow});
   for (std::size_t i = 0; i < 4; ++i) counters_->count(i % 2, decided());
-  EXPECT_EQ(said("two-limits", "allow"), 3) << "a rule is one, however many limits it has";
-  EXPECT_EQ(said("two-limits", "deny"), 1);
-  EXPECT_EQ(said("wide", "allow"), 4);
-  EXPECT_EQ(said("shadow", "allow"), 1);
-  EXPECT_EQ(said("shadow", "shadow_deny"), 2) << "not asked about what is refused";
+  EXPECT_EQ(said("two-limits", "allowed"), 3) << "a rule is one, however many limits it has";
+  EXPECT_EQ(said("two-limits", "rejected"), 1);
+  EXPECT_EQ(said("wide", "allowed"), 4);
+  EXPECT_EQ(said("shadow", "allowed"), 1);
+  EXPECT_EQ(said("shadow", "shadow_rejected"), 2) << "not asked about what is refused";
   EXPECT_EQ(refused("limited"), 1);
   EXPECT_EQ(refused("allowed"), -1) << "no reason to refuse";
 }
@@ -74,31 +74,31 @@ TEST_F(DecisionCountersTest, CountWhatEveryRuleSaid) {
 TEST_F(DecisionCountersTest, CountWhatNoRuleConcerns) {
   use({});
   counters_->count(0, decided());
-  EXPECT_EQ(said("", "allow"), 1);
+  EXPECT_EQ(said("", "allowed"), 1);
   use({}, rules::Unmatched::reject);
   counters_->count(0, decided());
-  EXPECT_EQ(said("", "deny"), 1);
+  EXPECT_EQ(said("", "rejected"), 1);
   EXPECT_EQ(refused("no_rule"), 1);
 }
 
 TEST_F(DecisionCountersTest, CountWhatIsAmbiguous) {
   use({rule("api", {limit("10/1h")}, {per(rules::Per::Kind::header, "x-user")})});
   counters_->count(0, decided({.headers = {{"x-api-key", "a"}, {"x-api-key", "b"}}}));
-  EXPECT_EQ(said("", "deny"), 1);
+  EXPECT_EQ(said("", "rejected"), 1);
   EXPECT_EQ(refused("ambiguous_credentials"), 1);
   settle();
   counters_->count(0, decided({.headers = {{"x-user", "a"}, {"x-user", "b"}}}));
-  EXPECT_EQ(said("api", "deny"), 1);
+  EXPECT_EQ(said("api", "rejected"), 1);
   EXPECT_EQ(refused("ambiguous_value"), 1);
 }
 
 TEST_F(DecisionCountersTest, CountBlocksForTheirRule) {
   rules::Rule blocking = rule("login", {limit("1/1h")});
-  blocking.block = rules::Block{.lasts = std::chrono::minutes{15}, .after = 1};
+  blocking.block = rules::Block{.duration = std::chrono::minutes{15}, .threshold = 1};
   use({blocking});
   for (int i = 0; i < 3; ++i) counters_->count(0, decided());
-  EXPECT_EQ(said("login", "allow"), 1);
-  EXPECT_EQ(said("login", "deny"), 2);
+  EXPECT_EQ(said("login", "allowed"), 1);
+  EXPECT_EQ(said("login", "rejected"), 2);
   EXPECT_EQ(refused("blocked"), 1);
 }
 
@@ -107,12 +107,12 @@ TEST_F(DecisionCountersTest, CountARefusalForItsRuleWhateverWasAskedBefore) {
   rules::Rule early = rule("early", {limit("100/1h")});
   early.before_auth = true;
   rules::Rule blocking = rule("login", {limit("1/1h")}, {per(rules::Per::Kind::user)});
-  blocking.block = rules::Block{.lasts = std::chrono::minutes{15}, .after = 1};
+  blocking.block = rules::Block{.duration = std::chrono::minutes{15}, .threshold = 1};
   use({early, blocking});
   for (int i = 0; i < 3; ++i) counters_->count(0, decided());
-  EXPECT_EQ(said("early", "allow"), 3);
-  EXPECT_EQ(said("login", "deny"), 2);
-  EXPECT_EQ(said("", "deny"), 0);
+  EXPECT_EQ(said("early", "allowed"), 3);
+  EXPECT_EQ(said("login", "rejected"), 2);
+  EXPECT_EQ(said("", "rejected"), 0);
 }
 
 // A rule that keeps its name keeps its counts; a request of old rules is not mistaken for another.
@@ -123,9 +123,9 @@ TEST_F(DecisionCountersTest, GoOnAfterAReload) {
   settle();
   use({rule("new", {limit("10/1h")}), rule("api", {limit("20/1h")})});
   counters_->count(0, decided());
-  EXPECT_EQ(said("api", "allow"), 2);
+  EXPECT_EQ(said("api", "allowed"), 2);
   old->count(0, op_);
-  EXPECT_EQ(value("sluice_decisions_total", {"_other", "_other", "allow"}), 2);
+  EXPECT_EQ(value("sluice_decisions_total", {"_other", "_other", "allowed"}), 2);
 }
 
 }  // namespace

@@ -9,21 +9,21 @@
 namespace sluice::frontend {
 
 enum class DecisionWord : std::uint8_t {
-  allow,
-  deny,
-  shadow_deny,  // it passes, and a rule that only tells would have refused it
-  error_allow,  // nobody could say, and it passes
-  error_deny,   // nobody could say, and it does not
+  allowed,
+  rejected,
+  shadow_rejected,  // allowed, and a shadow rule would have rejected it
+  error_allowed,    // the store failed; allowed
+  error_rejected,   // the store failed; rejected
 };
 inline constexpr std::size_t kDecisionWords = 5;
 
 [[nodiscard]] constexpr std::string_view to_string(DecisionWord word) noexcept {
   switch (word) {
-    case DecisionWord::allow: return "allow";
-    case DecisionWord::deny: return "deny";
-    case DecisionWord::shadow_deny: return "shadow_deny";
-    case DecisionWord::error_allow: return "error_allow";
-    case DecisionWord::error_deny: return "error_deny";
+    case DecisionWord::allowed: return "allowed";
+    case DecisionWord::rejected: return "rejected";
+    case DecisionWord::shadow_rejected: return "shadow_rejected";
+    case DecisionWord::error_allowed: return "error_allowed";
+    case DecisionWord::error_rejected: return "error_rejected";
   }
   return "unknown";
 }
@@ -33,13 +33,13 @@ inline constexpr std::size_t kDecisionWords = 5;
   using engine::Reason;
   const bool passes = op.action == engine::Action::pass;
   if (op.reason == Reason::store_failed || op.reason == Reason::too_many_rules) {
-    return passes ? DecisionWord::error_allow : DecisionWord::error_deny;
+    return passes ? DecisionWord::error_allowed : DecisionWord::error_rejected;
   }
-  if (!passes) return DecisionWord::deny;
+  if (!passes) return DecisionWord::rejected;
   for (const engine::LimitOutcome& outcome : op.limits()) {
-    if (outcome.shadow && !outcome.decision.allowed()) return DecisionWord::shadow_deny;
+    if (outcome.shadow && !outcome.decision.allowed()) return DecisionWord::shadow_rejected;
   }
-  return DecisionWord::allow;
+  return DecisionWord::allowed;
 }
 
 }  // namespace sluice::frontend

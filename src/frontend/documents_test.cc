@@ -91,7 +91,7 @@ class HeadersDocument : public fixture::FrontendFixture {
 TEST_F(HeadersDocument, ShowsWhatEveryFamilyWrites) {
   use({rule("api", {limit("5/1m")}), rule("daily", {limit("1000/day")})});
   const engine::Op& op = decided();
-  for (const char* name : {"ietf-11", "ietf-next", "ietf-07", "triplet", "x-ratelimit-delta",
+  for (const char* name : {"ietf-11", "ietf-next", "ietf-07", "ietf-03", "x-ratelimit-delta",
                            "x-ratelimit-epoch", "x-rate-limit-epoch"}) {
     const RateHeaders headers = RateHeaders::create({.families = {*family_named(name)}}).value();
     const Head head = fixture::written_head([&](net::HeadWriter& writer) {

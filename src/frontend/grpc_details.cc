@@ -1,5 +1,6 @@
 #include "frontend/grpc_details.h"
 
+#include "base/base64.h"
 #include "base/text_writer.h"
 #include "frontend/limit_view.h"
 
@@ -90,21 +91,6 @@ void put_quota_failure(TextWriter& status, const engine::Op& op) noexcept {
   put_detail(status, kQuotaFailure, failure.text());
 }
 
-std::string_view base64(std::string_view bytes, std::span<char> room) noexcept {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  TextWriter writer{room};
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const std::string_view group = bytes.substr(at, 3);
-    std::uint32_t bits = 0;
-    for (std::size_t i = 0; i < 3; ++i) {
-      bits = bits << 8U | (i < group.size() ? static_cast<unsigned char>(group[i]) : 0U);
-    }
-    for (std::size_t i = 0; i <= group.size(); ++i) writer.put(kDigits[bits >> (18 - 6 * i) & 63U]);
-  }
-  return writer.is_full() ? std::string_view{} : writer.text();
-}
-
 }  // namespace
 
 std::string_view write_status_details(std::span<char> room, const engine::Op& op,
@@ -119,7 +105,7 @@ std::string_view write_status_details(std::span<char> room, const engine::Op& op
     put_retry_info(status, *op.decision.retry_after);
   }
   put_quota_failure(status, op);
-  return base64(status.text(), room);
+  return encode_base64_unpadded(status.text(), room);
 }
 
 }  // namespace sluice::frontend

@@ -142,7 +142,7 @@ TEST_F(LimitViewTest, NamesLimitsByTheirRule) {
 
 TEST_F(LimitViewTest, LeavesShadowsOutUnlessAsked) {
   rules::Rule shadow = rule("shadow", {limit("1/1h")});
-  shadow.over.kind = rules::Over::Kind::shadow;
+  shadow.action.kind = rules::Action::Kind::shadow;
   use({rule("real", {limit("10/1h")}), shadow});
   EXPECT_EQ(views(decided()).size(), 1U);
   EXPECT_EQ(views(decided(), true).size(), 2U);
@@ -155,7 +155,7 @@ TEST_F(LimitViewTest, FindsTheTightest) {
   const engine::Op& refused = decided_after(1);
   EXPECT_EQ(refused.action, engine::Action::reject);
   EXPECT_EQ(LimitViews{refused}.tightest()->rule, "narrow");
-  EXPECT_EQ(LimitViews{refused}.tightest()->verdict, Verdict::refused);
+  EXPECT_EQ(LimitViews{refused}.tightest()->verdict, Verdict::rejected);
 }
 
 // A bucket that was just emptied has something again soon, not only when it is full again.
@@ -172,7 +172,7 @@ TEST_F(LimitViewTest, StatesTheAmountThatIsInForce) {
       rule("r", {limit("10/1s", Algorithm::leaky_bucket)}, {per(PerKind::ip)})};
   const std::vector<Override> twice{{.subject = engine::Subject::parse("ip=192.0.2.1").value(),
                                      .permille = 2000,
-                                     .until = std::nullopt,
+                                     .expires = std::nullopt,
                                      .note = {}}};
   auto snapshot = engine::Snapshot::make(
       std::make_shared<const rules::RuleSet>(rules::RuleList{.rules = all}), twice, *local_, now_);
@@ -184,7 +184,7 @@ TEST_F(LimitViewTest, StatesTheAmountThatIsInForce) {
 
 TEST_F(LimitViewTest, HasOneForABlockAlone) {
   rules::Rule blocking = rule("login", {limit("1/1h")}, {per(PerKind::ip)});
-  blocking.block = rules::Block{.lasts = 15min, .after = 1};
+  blocking.block = rules::Block{.duration = 15min, .threshold = 1};
   use({blocking});
   const engine::Op& op = decided_after(2);
   ASSERT_EQ(op.reason, engine::Reason::blocked);
@@ -199,7 +199,7 @@ TEST_F(LimitViewTest, HasOneForABlockAlone) {
 // Who comes back when the limit would have room is refused by the block.
 TEST_F(LimitViewTest, WaitsForTheBlockThatBegan) {
   rules::Rule blocking = rule("login", {limit("2/1s"), limit("4/1m")}, {per(PerKind::ip)});
-  blocking.block = rules::Block{.lasts = 15min, .after = 2};
+  blocking.block = rules::Block{.duration = 15min, .threshold = 2};
   use({blocking});
   const engine::Op& first = decided_after(2);
   ASSERT_EQ(first.reason, engine::Reason::limited);

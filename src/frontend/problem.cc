@@ -120,7 +120,7 @@ std::string_view write_detail(std::span<char> room, const Op& op) noexcept {
     case Reason::queue_full:
       writer.put("The limit is reached, and as many requests as may wait are waiting.");
       break;
-    case Reason::blocked: writer.put("Too many requests were refused before."); break;
+    case Reason::blocked: writer.put("Too many requests were rejected before."); break;
     case Reason::deny_listed: writer.put("This client may not send requests."); break;
     case Reason::missing_value: writer.put("A value that tells clients apart is missing."); break;
     case Reason::ambiguous_value:

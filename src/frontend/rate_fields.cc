@@ -215,18 +215,6 @@ void write_number(net::HeadWriter& writer, const RateHeaders::Field& field, cons
   }
 }
 
-std::string_view encode_base64(std::span<const std::uint8_t> bytes, std::span<char> out) noexcept {
-  constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::size_t size = 0;
-  for (std::size_t i = 0; i + 2 < bytes.size(); i += 3) {
-    const unsigned three = static_cast<unsigned>(bytes[i]) << 16U |
-                           static_cast<unsigned>(bytes[i + 1]) << 8U | bytes[i + 2];
-    for (const unsigned shift : {18U, 12U, 6U, 0U}) out[size++] = kAlphabet[three >> shift & 63U];
-  }
-  return {out.data(), size};
-}
-
 // ---- beside what the origin wrote -------------------------------------------------------------
 
 Beside compare_with_origin(const RateHeaders::FamilyFields& fields, std::uint64_t remaining,

@@ -52,10 +52,6 @@ void add_item(ListLine& line, RateHeaders::Role role, const LimitView& view,
 void write_number(net::HeadWriter& writer, const RateHeaders::Field& field, const LimitView& view,
                   const FieldStyle& style) noexcept;
 
-// With the alphabet of mail; the bytes are a multiple of three.
-[[nodiscard]] std::string_view encode_base64(std::span<const std::uint8_t> bytes,
-                                             std::span<char> out) noexcept;
-
 // ---- beside what the origin wrote -------------------------------------------------------------
 
 enum class Beside : std::uint8_t { origin_alone, both, ours_alone };

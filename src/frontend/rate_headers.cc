@@ -1,5 +1,6 @@
 #include "frontend/rate_headers.h"
 
+#include "base/base64.h"
 #include "frontend/rate_fields.h"
 #include "net/http/characters.h"
 
@@ -33,8 +34,8 @@ const std::vector<FamilyRow>& table() {
       {Family::ietf_11, "ietf-11", {{policy, "RateLimit-Policy"}, {rate, "RateLimit"}}},
       {Family::ietf_next, "ietf-next", {{policy, "RateLimit-Policy"}, {rate, "RateLimit"}}},
       {Family::ietf_07, "ietf-07", {{policy, "RateLimit-Policy"}, {rate, "RateLimit"}}},
-      {Family::triplet,
-       "triplet",
+      {Family::ietf_03,
+       "ietf-03",
        {{limit, "RateLimit-Limit"},
         {remaining, "RateLimit-Remaining"},
         {reset, "RateLimit-Reset"}}},
@@ -113,7 +114,7 @@ std::optional<Diagnostic> clash_in(std::span<const RateHeaders::FamilyFields> fa
 }
 
 constexpr std::size_t kPartitionBytes = 12;  // as many as tell clients apart: 16 letters
-constexpr std::size_t kPartitionLetters = 16;
+constexpr std::size_t kPartitionLetters = base64_encoded_size(kPartitionBytes);
 
 }  // namespace
 
@@ -140,8 +141,8 @@ Parsed<RateHeaders> RateHeaders::create(const RateHeaderOptions& options) {
 
 RateHeaders::RateHeaders(const RateHeaderOptions& options)
     : when_(options.when),
-      below_percent_(options.below_percent),
-      only_tightest_(options.only_tightest),
+      threshold_percent_(options.threshold_percent),
+      most_restrictive_only_(options.most_restrictive_only),
       shows_shadows_(options.shows_shadows) {
   if (!options.partition_secret.empty()) partition_secret_.emplace(options.partition_secret);
   for (const Family family : options.families) {
@@ -190,10 +191,10 @@ bool RateHeaders::is_wanted(const engine::Op& op, const Context& context) const 
   const unsigned kind = context.status / 100U;
   if (kind != 2 && kind != 4 && (kind != 5 || !is_refusal)) return false;
   if (is_refusal || when_ == Emission::always) return true;
-  if (when_ == Emission::on_refusal) return false;
+  if (when_ == Emission::on_rejection) return false;
   bool is_below = false;
   LimitViews{op, shows_shadows_}.for_each([&](const LimitView& view) {
-    is_below |= view.remaining * 100 < view.capacity * below_percent_;
+    is_below |= view.remaining * 100 < view.capacity * threshold_percent_;
   });
   return is_below;
 }
@@ -204,8 +205,9 @@ void RateHeaders::write(net::HeadWriter& writer, const engine::Op& op, const Con
   std::array<char, kPartitionLetters> letters;
   std::string_view partition;
   if (partition_secret_ && !context.client.empty()) {
-    const identity::Sha256Bytes hash = (*partition_secret_)(context.client);
-    partition = encode_base64(std::span{hash}.first(kPartitionBytes), letters);
+    const crypto::Sha256Bytes hash = (*partition_secret_)(context.client);
+    const std::string_view bytes{reinterpret_cast<const char*>(hash.data()), kPartitionBytes};
+    partition = encode_base64_unpadded(bytes, letters);
   }
   for (const FamilyFields& one : families_) {
     if (families.contains(one.family)) write_family(writer, one, op, context, partition);
@@ -228,7 +230,7 @@ void RateHeaders::write_family(net::HeadWriter& writer, const FamilyFields& fiel
     }
     ListLine line{writer, field.name};
     const auto add = [&](const LimitView& view) { add_item(line, field.role, view, style); };
-    if (only_tightest_ || shows_one(fields.family, field.role)) {
+    if (most_restrictive_only_ || shows_one(fields.family, field.role)) {
       add(*tightest);
     } else {
       views.for_each(add);

@@ -5,9 +5,9 @@
 // workers share it. Writing allocates nothing.
 #pragma once
 
+#include "crypto/sha256.h"
 #include "engine/op.h"
 #include "frontend/limit_view.h"
-#include "identity/sha256.h"
 #include "net/http/head_writer.h"
 #include "net/http/message.h"
 #include <sluice/diagnostic.h>
@@ -28,7 +28,7 @@ enum class Family : std::uint8_t {
   ietf_11,             // RateLimit-Policy and RateLimit, as of draft 11
   ietf_next,           // the same with the names of parameters that the next draft is to have
   ietf_07,             // RateLimit: limit=100, remaining=50, reset=5
-  triplet,             // RateLimit-Limit, -Remaining, -Reset, in seconds from now
+  ietf_03,             // RateLimit-Limit, -Remaining, -Reset, in seconds from now
   x_ratelimit_delta,   // X-RateLimit-..., in seconds from now
   x_ratelimit_epoch,   // X-RateLimit-..., in seconds since 1970, with -Used and -Resource
   x_rate_limit_epoch,  // X-Rate-Limit-..., in seconds since 1970
@@ -41,17 +41,17 @@ inline constexpr std::size_t kFamilies = 7;
 
 enum class Emission : std::uint8_t {
   always,
-  on_refusal,
-  below,  // and on refusal
+  on_rejection,
+  below_threshold,  // and on rejection
 };
 
 struct RateHeaderOptions {
   std::vector<Family> families{Family::ietf_11};  // none: no headers but Retry-After
   Emission when = Emission::always;
-  unsigned below_percent = 20;   // of any limit, for Emission::below
-  bool only_tightest = false;    // of several limits, in the families that can show several
-  bool shows_shadows = false;    // rules that only tell
-  std::string partition_secret;  // not empty: `pk`, a hash of who is asking
+  unsigned threshold_percent = 20;     // of any limit, for Emission::below_threshold
+  bool most_restrictive_only = false;  // of several limits, in the families that can show several
+  bool shows_shadows = false;          // rules that only tell
+  std::string partition_secret;        // not empty: `pk`, a hash of who is asking
   // From the usual name of a header to another; to nothing: it is left out.
   std::vector<std::pair<std::string, std::string>> renamed;
 };
@@ -120,10 +120,10 @@ class RateHeaders {
                     const Context& context, std::string_view partition) const noexcept;
 
   Emission when_;
-  unsigned below_percent_;
-  bool only_tightest_;
+  unsigned threshold_percent_;
+  bool most_restrictive_only_;
   bool shows_shadows_;
-  std::optional<identity::HmacSecret> partition_secret_;
+  std::optional<crypto::HmacSecret> partition_secret_;
   std::vector<FamilyFields> families_;
   std::string exposed_;  // all names, for Access-Control-Expose-Headers
 };

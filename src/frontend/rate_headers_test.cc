@@ -64,7 +64,7 @@ TEST_F(RateHeadersTest, OfDraftSevenAreADictionaryOfTheTightest) {
 TEST_F(RateHeadersTest, OfPlainNumbersShowTheTightest) {
   use_two_limits();
   const engine::Op& op = decided();
-  for (const auto& [one, prefix] : {std::pair{Family::triplet, "RateLimit"},
+  for (const auto& [one, prefix] : {std::pair{Family::ietf_03, "RateLimit"},
                                     std::pair{Family::x_ratelimit_delta, "X-RateLimit"}}) {
     const Head head = written(family(one), op);
     EXPECT_EQ(head.get(std::string{prefix} + "-Limit"), "5");
@@ -116,7 +116,7 @@ TEST_F(RateHeadersTest, OfSeveralFamiliesStandTogether) {
 }
 
 TEST_F(RateHeadersTest, AreKnownByTheirNames) {
-  for (const char* name : {"ietf-11", "ietf-next", "ietf-07", "triplet", "x-ratelimit-delta",
+  for (const char* name : {"ietf-11", "ietf-next", "ietf-07", "ietf-03", "x-ratelimit-delta",
                            "x-ratelimit-epoch", "x-rate-limit-epoch"}) {
     ASSERT_TRUE(family_named(name)) << name;
     EXPECT_EQ(to_string(*family_named(name)), name);
@@ -133,14 +133,14 @@ TEST_F(RateHeadersTest, CanBeOff) {
 
 TEST_F(RateHeadersTest, CanComeWithRefusalsOnly) {
   use({rule("api", {limit("1/1m")})});
-  const RateHeaders rare = headers({.when = Emission::on_refusal});
+  const RateHeaders rare = headers({.when = Emission::on_rejection});
   EXPECT_FALSE(written(rare, decided()).has("RateLimit"));
   EXPECT_TRUE(written(rare, decided(), {.status = 429}).has("RateLimit"));
 }
 
 TEST_F(RateHeadersTest, CanComeOnceLittleIsLeft) {
   use({rule("api", {limit("4/1h")})});
-  const RateHeaders late = headers({.when = Emission::below, .below_percent = 50});
+  const RateHeaders late = headers({.when = Emission::below_threshold, .threshold_percent = 50});
   EXPECT_FALSE(written(late, decided()).has("RateLimit")) << "3 of 4 are left";
   EXPECT_FALSE(written(late, decided()).has("RateLimit")) << "2 of 4 are not below half";
   EXPECT_TRUE(written(late, decided()).has("RateLimit"));
@@ -148,7 +148,7 @@ TEST_F(RateHeadersTest, CanComeOnceLittleIsLeft) {
 
 TEST_F(RateHeadersTest, CanShowTheTightestAlone) {
   use_two_limits();
-  const Head head = written(headers({.only_tightest = true}), decided());
+  const Head head = written(headers({.most_restrictive_only = true}), decided());
   EXPECT_EQ(head.get("RateLimit-Policy"), "\"api\";q=5;w=60");
   EXPECT_EQ(head.get("RateLimit"), "\"api\";r=4;t=12");
 }
@@ -180,14 +180,14 @@ TEST_F(RateHeadersTest, KeepQuietAboutRequestsThatNoRuleConcerns) {
 
 TEST_F(RateHeadersTest, ShowABlock) {
   rules::Rule blocking = rule("login", {limit("1/1h")});
-  blocking.block = rules::Block{.lasts = 15min, .after = 1};
+  blocking.block = rules::Block{.duration = 15min, .threshold = 1};
   use({blocking});
   const engine::Op& op = decided_after(2);
   ASSERT_EQ(op.reason, engine::Reason::blocked);
   const Head head = written(family(Family::ietf_11), op, {.status = 429});
   EXPECT_FALSE(head.has("RateLimit-Policy"));
   EXPECT_EQ(head.get("RateLimit"), "\"login\";r=0;t=900");
-  EXPECT_FALSE(written(family(Family::triplet), op, {.status = 429}).has("RateLimit-Limit"));
+  EXPECT_FALSE(written(family(Family::ietf_03), op, {.status = 429}).has("RateLimit-Limit"));
 }
 
 TEST_F(RateHeadersTest, AreShownToScriptsOfOtherSites) {
@@ -221,7 +221,7 @@ TEST_F(RateHeadersTest, TellPartitionsApartByHashes) {
 TEST_F(RateHeadersTest, CanBeRenamedOneByOne) {
   use_two_limits();
   const Head head =
-      written(headers({.families = {Family::triplet},
+      written(headers({.families = {Family::ietf_03},
                        .renamed = {{"ratelimit-limit", "X-Max"}, {"RateLimit-Reset", ""}}}),
               decided());
   EXPECT_EQ(head.get("X-Max"), "5");
@@ -238,12 +238,12 @@ TEST_F(RateHeadersTest, MustNotClash) {
   const std::string clash = wrong({.families = {Family::ietf_11, Family::ietf_07}});
   EXPECT_NE(clash.find("ietf-11 and ietf-07 both write RateLimit-Policy"), std::string::npos);
   EXPECT_NE(wrong({.families = {Family::x_ratelimit_delta, Family::x_ratelimit_epoch}}), "");
-  EXPECT_NE(wrong({.families = {Family::triplet}, .renamed = {{"RateLimit-Limit", "a b"}}}), "");
-  EXPECT_NE(wrong({.families = {Family::triplet}, .renamed = {{"X-Other", "X-Mine"}}}), "");
+  EXPECT_NE(wrong({.families = {Family::ietf_03}, .renamed = {{"RateLimit-Limit", "a b"}}}), "");
+  EXPECT_NE(wrong({.families = {Family::ietf_03}, .renamed = {{"X-Other", "X-Mine"}}}), "");
   EXPECT_NE(
-      wrong({.families = {Family::triplet}, .renamed = {{"RateLimit-Limit", "RateLimit-Reset"}}}),
+      wrong({.families = {Family::ietf_03}, .renamed = {{"RateLimit-Limit", "RateLimit-Reset"}}}),
       "");
-  EXPECT_EQ(wrong({.families = {Family::ietf_11, Family::triplet, Family::x_ratelimit_delta,
+  EXPECT_EQ(wrong({.families = {Family::ietf_11, Family::ietf_03, Family::x_ratelimit_delta,
                                 Family::x_rate_limit_epoch}}),
             "");
 }
@@ -253,11 +253,11 @@ TEST_F(RateHeadersTest, MustNotClash) {
 TEST_F(RateHeadersTest, NeverReplaceAStricterWordOfTheOrigin) {
   use_two_limits();
   const engine::Op& op = decided();  // 4 are left
-  const RateHeaders ours = family(Family::triplet);
+  const RateHeaders ours = family(Family::ietf_03);
   const auto merged = [&](std::vector<HeaderView> origin, std::uint16_t status = 200) {
     net::HeaderSet left_out;
     const RateHeaders::Context context{.status = status, .now = {}, .client = {}};
-    const bool is_written = ours.merge(op, origin, context, left_out).contains(Family::triplet);
+    const bool is_written = ours.merge(op, origin, context, left_out).contains(Family::ietf_03);
     std::string result = is_written ? "ours" : "theirs";
     for (std::size_t i = 0; i < origin.size(); ++i) result += left_out.contains(i) ? " -" : " +";
     return result;

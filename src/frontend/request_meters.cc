@@ -10,7 +10,7 @@ using metrics::Shard;
 
 constexpr std::array<std::string_view, 6> kClassNames{"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
 constexpr std::array<std::string_view, 8> kResultNames{"1xx", "2xx",     "3xx",    "4xx",
-                                                       "5xx", "timeout", "failed", "abandoned"};
+                                                       "5xx", "timeout", "failed", "client_closed"};
 
 // 0: there was no answer, or none of a class that is known.
 std::size_t class_of(std::uint16_t status) noexcept {
@@ -25,8 +25,8 @@ std::size_t class_of(std::uint16_t status) noexcept {
 RequestMeters::RequestMeters(Registry& registry, std::string_view listener)
     : duration_(registry.histogram(kRequestDuration, {listener})),
       decision_duration_(registry.histogram(kDecisionDuration)),
-      received_(registry.counter(kReceived, {listener})),
-      sent_(registry.counter(kSent, {listener})) {
+      received_(registry.counter(kRequestBodyBytes, {listener})),
+      sent_(registry.counter(kResponseBodyBytes, {listener})) {
   for (std::size_t i = 0; i < by_class_.size(); ++i) {
     by_class_[i] = registry.counter(kRequests, {listener, kClassNames[i]});
   }
@@ -59,7 +59,7 @@ std::size_t UpstreamMeters::result_of(const AccessRecord& record) noexcept {
   if (record.status == 504) return kTimeout;
   const bool is_nonsense = record.upstream.status != 0;
   const bool is_unreached = record.status == 502 || record.status == 503;
-  return is_unreached || is_nonsense ? kFailed : kAbandoned;
+  return is_unreached || is_nonsense ? kFailed : kClientClosed;
 }
 
 void UpstreamMeters::ended(Shard shard, const AccessRecord& record) const noexcept {

@@ -45,7 +45,7 @@ class UpstreamMeters {
   // 1xx to 5xx, then those without an answer.
   static constexpr std::size_t kTimeout = 5;
   static constexpr std::size_t kFailed = 6;
-  static constexpr std::size_t kAbandoned = 7;
+  static constexpr std::size_t kClientClosed = 7;
 
   [[nodiscard]] static std::size_t result_of(const AccessRecord& record) noexcept;
 

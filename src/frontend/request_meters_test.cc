@@ -62,8 +62,8 @@ TEST_F(Meters, CountRequestsByWhatWasAnswered) {
   EXPECT_EQ(value(kRequests, {"gateway", "5xx"}), 1);
   EXPECT_EQ(value(kRequests, {"gateway", "none"}), 2) << "of no class";
   EXPECT_EQ(count(kRequestDuration), 7U);
-  EXPECT_EQ(value(kReceived, {"gateway"}), 70);
-  EXPECT_EQ(value(kSent, {"gateway"}), 140);
+  EXPECT_EQ(value(kRequestBodyBytes, {"gateway"}), 70);
+  EXPECT_EQ(value(kResponseBodyBytes, {"gateway"}), 140);
 }
 
 TEST_F(Meters, CountWhatServersDid) {
@@ -79,7 +79,7 @@ TEST_F(Meters, CountWhatServersDid) {
   EXPECT_EQ(value(kUpstreamRequests, {"app", "4xx"}), 1);
   EXPECT_EQ(value(kUpstreamRequests, {"app", "timeout"}), 1);
   EXPECT_EQ(value(kUpstreamRequests, {"app", "failed"}), 4);
-  EXPECT_EQ(value(kUpstreamRequests, {"app", "abandoned"}), 1);
+  EXPECT_EQ(value(kUpstreamRequests, {"app", "client_closed"}), 1);
   EXPECT_EQ(value(kUpstreamRetries, {"app"}), 3);
   EXPECT_EQ(count(kUpstreamDuration), 4U) << "only of those that answered";
 }

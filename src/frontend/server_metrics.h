@@ -16,31 +16,32 @@ using metrics::Metric;
 // Rules are bounded by configuration to ten thousand, of five words each.
 inline constexpr Metric kDecisions{
     .name = "sluice_decisions_total",
-    .help = "What rules said about requests; policy is the name of the rule, empty for none.",
-    .labels = {"domain", "policy", "decision"},
+    .help = "Decisions of rules; rule is empty for requests that no rule concerns.",
+    .labels = {"domain", "rule", "decision"},
     .series_max = 60'000};
 // What requests cost, allowed or not: one unit each, unless the rule says otherwise.
-inline constexpr Metric kHits{.name = "sluice_hits_total",
-                              .help = "Units that rules were asked for, refused ones included.",
-                              .labels = {"domain", "policy"},
-                              .series_max = 12'000};
-inline constexpr Metric kRefusals{.name = "sluice_refusals_total",
-                                  .help = "Requests that were refused, by reason.",
-                                  .labels = {"reason"}};
+inline constexpr Metric kHits{
+    .name = "sluice_hits_total",
+    .help = "Units that requests cost under a rule, rejected requests included.",
+    .labels = {"domain", "rule"},
+    .series_max = 12'000};
+inline constexpr Metric kRejections{.name = "sluice_rejections_total",
+                                    .help = "Rejected requests, by reason.",
+                                    .labels = {"reason"}};
 inline constexpr Metric kDecisionDuration{.name = "sluice_decision_duration_seconds",
                                           .kind = Kind::histogram,
                                           .help = "How long decisions took, of one in 64."};
-inline constexpr Metric kTurnedAway{
-    .name = "sluice_connections_turned_away_total",
-    .help = "Connections that were closed at once: too many, no descriptor left, not a proxy.",
+inline constexpr Metric kConnectionsRejected{
+    .name = "sluice_connections_rejected_total",
+    .help = "Connections that were rejected: too many, no descriptor left, not a proxy.",
     .labels = {"listener"}};
 inline constexpr Metric kEvictedConnections{
     .name = "sluice_connections_evicted_total",
     .help = "Idle connections closed to make room: too many connections, or no descriptor left.",
     .labels = {"listener"}};
-inline constexpr Metric kHeld{.name = "sluice_requests_held",
-                              .kind = Kind::gauge,
-                              .help = "Requests that wait in the queue of a rule."};
+inline constexpr Metric kQueued{.name = "sluice_requests_queued",
+                                .kind = Kind::gauge,
+                                .help = "Requests in the queues of rules."};
 
 // ---- requests ---------------------------------------------------------------------------------
 
@@ -60,12 +61,18 @@ inline constexpr Metric kConnections{.name = "sluice_connections",
                                      .kind = Kind::gauge,
                                      .help = "Connections of clients that are open.",
                                      .labels = {"listener"}};
-inline constexpr Metric kReceived{.name = "sluice_received_bytes_total",
-                                  .help = "Bytes of bodies that clients sent.",
-                                  .labels = {"listener"}};
-inline constexpr Metric kSent{.name = "sluice_sent_bytes_total",
-                              .help = "Bytes of bodies that were sent to clients.",
-                              .labels = {"listener"}};
+inline constexpr Metric kHeadersDropped{
+    .name = "sluice_request_headers_dropped_total",
+    .help =
+        "Request headers that were not passed on: what only a trusted proxy may say, or a name "
+        "that imitates one that clients are identified by.",
+    .labels = {"listener"}};
+inline constexpr Metric kRequestBodyBytes{.name = "sluice_request_body_bytes_total",
+                                          .help = "Bytes of request bodies from clients.",
+                                          .labels = {"listener"}};
+inline constexpr Metric kResponseBodyBytes{.name = "sluice_response_body_bytes_total",
+                                           .help = "Bytes of response bodies to clients.",
+                                           .labels = {"listener"}};
 inline constexpr Metric kLogLines{
     .name = "sluice_access_log_lines_total",
     .help = "Lines of the access log: written, suppressed by sampling, dropped for want of room.",
@@ -99,12 +106,13 @@ inline constexpr Metric kUpstreamHealthy{.name = "sluice_upstream_servers_health
 inline constexpr Metric kStoreOperations{.name = "sluice_store_operations_total",
                                          .help = "Calls of the store, by what came of them.",
                                          .labels = {"op", "result"}};
-inline constexpr Metric kKeys{.name = "sluice_keys",
-                              .kind = Kind::gauge,
-                              .help = "Keys with a count, if many about so many."};
-inline constexpr Metric kEvictions{
-    .name = "sluice_evictions_total",
-    .help = "Counts that were forgotten early because the table was full."};
+inline constexpr Metric kTableKeys{
+    .name = "sluice_table_keys",
+    .kind = Kind::gauge,
+    .help = "Keys in the counter table; an estimate where there are many."};
+inline constexpr Metric kTableEvictions{
+    .name = "sluice_table_evictions_total",
+    .help = "Keys evicted early because the counter table was full."};
 inline constexpr Metric kTableFill{.name = "sluice_table_fill_ratio",
                                    .kind = Kind::gauge,
                                    .help = "Share of the counter table's slots in use, 0 to 1."};
@@ -122,12 +130,12 @@ inline constexpr Metric kTableForgiven{
     .name = "sluice_table_forgiven_units_total",
     .help = "Usage that was forgotten because the counter table was full, in units of cost."};
 inline constexpr Metric kBlocks{.name = "sluice_blocks_total", .help = "Blocks that began."};
-inline constexpr Metric kAmountsLeftOut{
-    .name = "sluice_amounts_left_out_total",
-    .help = "Amounts of `from` that the table had no room for: the written one was used."};
-inline constexpr Metric kShadowsLeftOut{
-    .name = "sluice_shadows_left_out_total",
-    .help = "Shadow rules not looked at: the enforced ones took all room of a request."};
+inline constexpr Metric kDynamicLimitsSkipped{
+    .name = "sluice_dynamic_limits_skipped_total",
+    .help = "Amounts of `from` that the table had no room for; the written amount was used."};
+inline constexpr Metric kShadowChecksSkipped{
+    .name = "sluice_shadow_checks_skipped_total",
+    .help = "Shadow rules not checked: the enforced rules took all room of a request."};
 inline constexpr Metric kReloads{.name = "sluice_config_reloads_total",
                                  .help = "Times that the configuration was read again.",
                                  .labels = {"result"}};
@@ -136,9 +144,9 @@ inline constexpr Metric kLastReload{
     .kind = Kind::gauge,
     .help = "When the configuration in force was read, in seconds since 1970."};
 
-inline constexpr Metric kRuleReads{
-    .name = "sluice_rules_reads_total",
-    .help = "Times that the file of rules was read, by what came of it; without such a file none.",
+inline constexpr Metric kRulesFetches{
+    .name = "sluice_rules_fetches_total",
+    .help = "Fetches of the rules file, by result; none without such a file.",
     .labels = {"result"}};
 inline constexpr Metric kRulesInSync{
     .name = "sluice_rules_in_sync",

@@ -54,8 +54,8 @@ std::shared_ptr<const Identifier> identifier() {
       .address = {.source = AddressSource::forwarded,
                   .trusted_proxies = {IpRange::parse("10.0.0.0/8").value()}},
       .geo = std::make_shared<const Geo>(
-          Geo::open({.country = SLUICE_IDENTITY_TESTDATA "/country.mmdb",
-                     .asn = SLUICE_IDENTITY_TESTDATA "/asn.mmdb"})
+          Geo::open({.country_file = SLUICE_IDENTITY_TESTDATA "/country.mmdb",
+                     .asn_file = SLUICE_IDENTITY_TESTDATA "/asn.mmdb"})
               .value()),
       .tokens = std::make_shared<const TokenVerifier>(
           TokenVerifier::create({}, {VerificationKey::from_secret(kSecret).value()}).value()),

@@ -2,7 +2,7 @@
 
 #include "base/characters.h"
 #include "base/text.h"
-#include "identity/random_bytes.h"
+#include "crypto/random_bytes.h"
 
 #include <algorithm>
 #include <array>
@@ -17,8 +17,8 @@ constexpr std::string_view kPlainPrefix = "sha256:";
 constexpr std::string_view kKeyedPrefix = "hmac-sha256:";
 constexpr std::size_t kPepperBytesMin = 16;
 
-std::optional<Sha256Bytes> parse_hex(std::string_view text) {
-  Sha256Bytes bytes{};
+std::optional<crypto::Sha256Bytes> parse_hex(std::string_view text) {
+  crypto::Sha256Bytes bytes{};
   if (text.size() != 2 * bytes.size()) return std::nullopt;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const unsigned high = hex_digit(text[2 * i]);
@@ -29,7 +29,7 @@ std::optional<Sha256Bytes> parse_hex(std::string_view text) {
   return bytes;
 }
 
-std::string hex(const Sha256Bytes& bytes) {
+std::string hex(const crypto::Sha256Bytes& bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
   for (const std::uint8_t byte : bytes) {
@@ -41,7 +41,7 @@ std::string hex(const Sha256Bytes& bytes) {
 
 struct Hash {
   bool keyed = false;
-  Sha256Bytes bytes{};
+  crypto::Sha256Bytes bytes{};
 };
 
 // The text is never part of a message: whoever puts a key there by mistake must not find it in
@@ -53,7 +53,7 @@ Parsed<Hash> parse_hash(std::string_view text) {
                    "write sha256: or hmac-sha256: and 64 hexadecimal digits");
   }
   text.remove_prefix(keyed ? kKeyedPrefix.size() : kPlainPrefix.size());
-  const std::optional<Sha256Bytes> bytes = parse_hex(text);
+  const std::optional<crypto::Sha256Bytes> bytes = parse_hex(text);
   if (!bytes) return mistake("is not one", "write 64 hexadecimal digits behind the colon");
   return Hash{keyed, *bytes};
 }
@@ -79,13 +79,13 @@ void ApiKeys::Table::reserve(std::size_t count) {
   if (count > 0) slots_.resize(std::bit_ceil(2 * count));
 }
 
-std::size_t ApiKeys::Table::first(const Sha256Bytes& hash) const noexcept {
+std::size_t ApiKeys::Table::first(const crypto::Sha256Bytes& hash) const noexcept {
   std::uint64_t word = 0;
   std::memcpy(&word, hash.data(), sizeof(word));
   return static_cast<std::size_t>(word) & (slots_.size() - 1);
 }
 
-bool ApiKeys::Table::insert(const Sha256Bytes& hash, const ApiKey* key) {
+bool ApiKeys::Table::insert(const crypto::Sha256Bytes& hash, const ApiKey* key) {
   std::size_t at = first(hash);
   for (; slots_[at].key != nullptr; at = (at + 1) & (slots_.size() - 1)) {
     if (slots_[at].hash == hash) return false;
@@ -94,10 +94,10 @@ bool ApiKeys::Table::insert(const Sha256Bytes& hash, const ApiKey* key) {
   return true;
 }
 
-const ApiKey* ApiKeys::Table::find(const Sha256Bytes& hash) const noexcept {
+const ApiKey* ApiKeys::Table::find(const crypto::Sha256Bytes& hash) const noexcept {
   std::size_t at = first(hash);
   for (; slots_[at].key != nullptr; at = (at + 1) & (slots_.size() - 1)) {
-    if (equal_in_constant_time(slots_[at].hash, hash)) return slots_[at].key;
+    if (crypto::equal_in_constant_time(slots_[at].hash, hash)) return slots_[at].key;
   }
   return nullptr;
 }
@@ -143,13 +143,13 @@ const ApiKey* ApiKeys::find(std::string_view key) const noexcept {
   if (key.empty() || key.size() > kApiKeyBytesMax) return nullptr;
   const ApiKey* found = nullptr;
   if (!keyed_.empty()) found = keyed_.find((*secret_)(key));
-  if (found == nullptr && !plain_.empty()) found = plain_.find(sha256(key));
+  if (found == nullptr && !plain_.empty()) found = plain_.find(crypto::sha256(key));
   return found;
 }
 
 std::string hash_api_key(std::string_view key, std::string_view secret) {
-  if (secret.empty()) return std::string{kPlainPrefix} + hex(sha256(key));
-  return std::string{kKeyedPrefix} + hex(HmacSecret{secret}(key));
+  if (secret.empty()) return std::string{kPlainPrefix} + hex(crypto::sha256(key));
+  return std::string{kKeyedPrefix} + hex(crypto::HmacSecret{secret}(key));
 }
 
 std::optional<Diagnostic> api_key_hash_mistake(std::string_view hash) {
@@ -160,7 +160,7 @@ std::optional<Diagnostic> api_key_hash_mistake(std::string_view hash) {
 
 std::string new_api_key() {
   std::array<unsigned char, 32> random;  // of each byte five bits
-  fill_random(random);
+  crypto::fill_random(random);
   std::string key = "sluice_";
   for (const unsigned char byte : random) key += kKeyDigits[byte % kKeyDigits.size()];
   return key;

@@ -8,8 +8,8 @@
 // follows. No message contains a key or a hash. Immutable, so threads may share it.
 #pragma once
 
+#include "crypto/sha256.h"
 #include "identity/identity.h"
-#include "identity/sha256.h"
 #include <sluice/diagnostic.h>
 #include <sluice/time.h>
 
@@ -67,25 +67,26 @@ class ApiKeys {
  private:
   // Open addressing by the first bytes of the hash, at most half full.
   struct Slot {
-    Sha256Bytes hash{};
+    crypto::Sha256Bytes hash{};
     const ApiKey* key = nullptr;
   };
   class Table {
    public:
     void reserve(std::size_t count);
-    [[nodiscard]] bool insert(const Sha256Bytes& hash, const ApiKey* key);  // false: there already
-    [[nodiscard]] const ApiKey* find(const Sha256Bytes& hash) const noexcept;
+    [[nodiscard]] bool insert(const crypto::Sha256Bytes& hash,
+                              const ApiKey* key);  // false: there already
+    [[nodiscard]] const ApiKey* find(const crypto::Sha256Bytes& hash) const noexcept;
     [[nodiscard]] bool empty() const noexcept { return slots_.empty(); }
 
    private:
-    [[nodiscard]] std::size_t first(const Sha256Bytes& hash) const noexcept;
+    [[nodiscard]] std::size_t first(const crypto::Sha256Bytes& hash) const noexcept;
     std::vector<Slot> slots_;
   };
 
   std::vector<std::unique_ptr<const ApiKey>> keys_;
   Table plain_;
   Table keyed_;
-  std::optional<HmacSecret> secret_;
+  std::optional<crypto::HmacSecret> secret_;
 };
 
 // The hash of a key as records write it: keyed if there is a secret.

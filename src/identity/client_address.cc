@@ -27,7 +27,7 @@ bool is_lower_case_name(std::string_view name) noexcept {
 
 Parsed<ClientAddressFinder> ClientAddressFinder::create(const ClientAddressConfig& config) {
   const bool reads_header =
-      config.source != AddressSource::peer && config.source != AddressSource::hops;
+      config.source != AddressSource::peer && config.source != AddressSource::trusted_hops;
   if (reads_header && config.trusted_proxies.empty()) {
     return mistake("addresses are to come from a header, but no proxy is trusted to send it",
                    "list your proxies under trusted_proxies, as in 10.0.0.0/8");
@@ -36,15 +36,16 @@ Parsed<ClientAddressFinder> ClientAddressFinder::create(const ClientAddressConfi
     return mistake("no header is called " + quoted(config.header),
                    "write its name in lower case, as in x-real-ip");
   }
-  if (config.source == AddressSource::hops && (config.hops == 0 || config.hops > kElementsMax)) {
-    return mistake("hops is " + std::to_string(config.hops),
+  if (config.source == AddressSource::trusted_hops &&
+      (config.trusted_hops == 0 || config.trusted_hops > kElementsMax)) {
+    return mistake("trusted_hops is " + std::to_string(config.trusted_hops),
                    "count the trusted proxies in front, from 1 to " + std::to_string(kElementsMax));
   }
   ClientAddressFinder finder;
   finder.source_ = config.source;
   finder.trusted_ = IpRangeSet{config.trusted_proxies};
   finder.header_ = config.header;
-  finder.hops_ = config.hops;
+  finder.trusted_hops_ = config.trusted_hops;
   return finder;
 }
 
@@ -73,7 +74,8 @@ IpAddress ClientAddressFinder::counted(const RequestView& request) const noexcep
     if (!is_named(*line, kForwardedFor)) continue;
     ForwardedForWalk walk{line->value};
     while (const std::optional<std::string_view> element = walk.next()) {
-      if (++elements == hops_) return parse_forwarded_for_element(*element).value_or(request.peer);
+      if (++elements == trusted_hops_)
+        return parse_forwarded_for_element(*element).value_or(request.peer);
     }
   }
   return request.peer;
@@ -112,7 +114,7 @@ ClientAddress ClientAddressFinder::find(const RequestView& request) const noexce
       found.address = walked<ForwardedWalk>(request, kForwarded, parse_forwarded_element);
       break;
     case AddressSource::header: found.address = named(request); break;
-    case AddressSource::hops: found.address = counted(request); break;
+    case AddressSource::trusted_hops: found.address = counted(request); break;
   }
   return found;
 }

@@ -21,7 +21,7 @@ enum class AddressSource : std::uint8_t {
   x_forwarded_for,  // walked from the right over trusted proxies
   forwarded,        // RFC 7239, walked likewise
   header,           // one header that a trusted proxy sets: x-real-ip, cf-connecting-ip
-  hops,             // a fixed element of X-Forwarded-For, counted from the right
+  trusted_hops,     // a fixed element of X-Forwarded-For, counted from the right
 };
 
 struct ClientAddressConfig {
@@ -29,10 +29,10 @@ struct ClientAddressConfig {
   std::vector<IpRange> trusted_proxies;
   std::string header;  // for `header`; lower case
 
-  // For `hops`: the last element is 1. Envoy's xff_num_trusted_hops N at the edge
+  // For `trusted_hops`: the last element is 1. Envoy's xff_num_trusted_hops N at the edge
   // (use_remote_address) is N here, and N + 1 without it. Whoever counts hops may leave the list of
   // proxies empty, which trusts every peer; otherwise the peer must be on it.
-  unsigned hops = 0;
+  unsigned trusted_hops = 0;
 };
 
 struct ClientAddress {
@@ -59,7 +59,7 @@ class ClientAddressFinder {
   [[nodiscard]] std::string_view header() const noexcept { return header_; }
 
   [[nodiscard]] bool trusts(const IpAddress& peer) const noexcept {
-    return trusted_.empty() ? source_ == AddressSource::hops : trusted_.contains(peer);
+    return trusted_.empty() ? source_ == AddressSource::trusted_hops : trusted_.contains(peer);
   }
 
  private:
@@ -72,7 +72,7 @@ class ClientAddressFinder {
   AddressSource source_ = AddressSource::peer;
   IpRangeSet trusted_;
   std::string header_;
-  unsigned hops_ = 0;
+  unsigned trusted_hops_ = 0;
 };
 
 }  // namespace sluice::identity

@@ -18,7 +18,7 @@ ClientAddressFinder finder(AddressSource source, std::string header = {}, unsign
                                       .trusted_proxies = {IpRange::parse("10.0.0.0/8").value(),
                                                           IpRange::parse("fd00::/8").value()},
                                       .header = std::move(header),
-                                      .hops = hops})
+                                      .trusted_hops = hops})
       .value();
 }
 
@@ -146,7 +146,8 @@ TEST(ClientAddress, CanBeCountedFromTheRight) {
                                         {"x-forwarded-for", "3.3.3.3"}};
   const auto at = [&](unsigned hops) {
     const ClientAddressFinder counting =
-        ClientAddressFinder::create({.source = AddressSource::hops, .hops = hops}).value();
+        ClientAddressFinder::create({.source = AddressSource::trusted_hops, .trusted_hops = hops})
+            .value();
     return find(counting, headers, "198.51.100.7").address.text();
   };
   EXPECT_EQ(at(1), "3.3.3.3");
@@ -156,7 +157,7 @@ TEST(ClientAddress, CanBeCountedFromTheRight) {
 }
 
 TEST(ClientAddress, IsCountedOnlyForTrustedPeersWhereThereIsAList) {
-  const ClientAddressFinder counting = finder(AddressSource::hops, {}, 1);
+  const ClientAddressFinder counting = finder(AddressSource::trusted_hops, {}, 1);
   const std::vector<HeaderView> headers{{"x-forwarded-for", "3.3.3.3"}};
   EXPECT_EQ(find(counting, headers, "10.0.0.1").address, address("3.3.3.3"));
   const ClientAddress stranger = find(counting, headers, "198.51.100.7");
@@ -204,8 +205,9 @@ TEST(ClientAddressConfig, IsRefusedWithARemedy) {
       {.source = AddressSource::header, .trusted_proxies = proxies, .header = "X-Real-IP"}));
   EXPECT_FALSE(
       ClientAddressFinder::create({.source = AddressSource::header, .trusted_proxies = proxies}));
-  EXPECT_FALSE(ClientAddressFinder::create({.source = AddressSource::hops}));
-  EXPECT_FALSE(ClientAddressFinder::create({.source = AddressSource::hops, .hops = 65}));
+  EXPECT_FALSE(ClientAddressFinder::create({.source = AddressSource::trusted_hops}));
+  EXPECT_FALSE(
+      ClientAddressFinder::create({.source = AddressSource::trusted_hops, .trusted_hops = 65}));
 }
 
 }  // namespace

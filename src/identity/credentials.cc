@@ -1,7 +1,7 @@
 #include "identity/credentials.h"
 
+#include "base/base64.h"
 #include "base/characters.h"
-#include "identity/base64.h"
 #include "identity/fields.h"
 #include "identity/headers.h"
 

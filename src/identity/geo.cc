@@ -101,12 +101,12 @@ Parsed<Geo::Opened> Geo::open_one(const std::string& path) {
 }
 
 Parsed<Geo> Geo::open(const Files& files) {
-  if (files.country.empty() && files.asn.empty()) {
+  if (files.country_file.empty() && files.asn_file.empty()) {
     return mistake("no GeoIP database is named", "give one for countries, networks or both");
   }
-  Parsed<Opened> country = open_one(files.country);
+  Parsed<Opened> country = open_one(files.country_file);
   if (!country) return tl::unexpected(std::move(country.error()));
-  Parsed<Opened> asn = open_one(files.asn);
+  Parsed<Opened> asn = open_one(files.asn_file);
   if (!asn) return tl::unexpected(std::move(asn.error()));
   Geo geo;
   geo.country_ = std::move(*country);

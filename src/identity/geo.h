@@ -24,8 +24,8 @@ class Geo {
  public:
   // Either path may be empty, not both. One file may hold both kinds of data: give it twice.
   struct Files {
-    std::string country;
-    std::string asn;
+    std::string country_file;
+    std::string asn_file;
   };
   [[nodiscard]] static Parsed<Geo> open(const Files& files);
 

@@ -20,7 +20,7 @@ Geo geo(const std::string& country, const std::string& asn) {
   const auto path = [](const std::string& name) {
     return name.empty() ? name : kFolder + "/" + name;
   };
-  return Geo::open({.country = path(country), .asn = path(asn)}).value();
+  return Geo::open({.country_file = path(country), .asn_file = path(asn)}).value();
 }
 
 std::string content_of(const std::string& path) {
@@ -75,14 +75,14 @@ TEST(Geo, NamesTheFileThatCannotBeUsed) {
   const testing::TempFolder folder;
   const std::string broken = folder.file("broken.mmdb");
   std::ofstream{broken} << "no database";
-  const Parsed<Geo> corrupt = Geo::open({.asn = broken});
+  const Parsed<Geo> corrupt = Geo::open({.asn_file = broken});
   ASSERT_FALSE(corrupt);
   EXPECT_NE(corrupt.error().text().find(broken), std::string::npos) << corrupt.error().text();
-  const Parsed<Geo> absent = Geo::open({.country = folder.file("absent.mmdb")});
+  const Parsed<Geo> absent = Geo::open({.country_file = folder.file("absent.mmdb")});
   ASSERT_FALSE(absent);
   EXPECT_NE(absent.error().message.find("cannot open"), std::string::npos);
   EXPECT_NE(absent.error().message.find("absent.mmdb"), std::string::npos);
-  EXPECT_FALSE(Geo::open({.country = folder.file("")}));
+  EXPECT_FALSE(Geo::open({.country_file = folder.file("")}));
   EXPECT_FALSE(Geo::open({}));
 }
 
@@ -94,14 +94,14 @@ TEST(Geo, SurvivesDamagedFiles) {
   const std::string path = folder.file("damaged.mmdb");
   const auto look = [&](const std::string& content) {
     std::ofstream{path, std::ios::binary} << content;
-    const Parsed<Geo> damaged = Geo::open({.country = path});
+    const Parsed<Geo> damaged = Geo::open({.country_file = path});
     if (!damaged) return;
     for (const char* one : {"192.0.2.1", "198.51.100.1", "2001:db8:1::1", "8.8.8.8"}) {
       const std::string_view country = damaged->find(address(one)).country;
       EXPECT_TRUE(country.empty() || country.size() == 2);
     }
   };
-  EXPECT_FALSE(Geo::open({.country = kFolder + "/../jwt/seed-rfc7515"}));
+  EXPECT_FALSE(Geo::open({.country_file = kFolder + "/../jwt/seed-rfc7515"}));
   for (std::size_t size = 0; size < whole.size(); size += 13) look(whole.substr(0, size));
   for (std::size_t at = 0; at < whole.size(); at += 3) {
     std::string changed = whole;

@@ -1,6 +1,6 @@
 #include "identity/identifier.h"
 
-#include "identity/random_bytes.h"
+#include "crypto/random_bytes.h"
 
 #include <atomic>
 #include <utility>
@@ -17,7 +17,7 @@ std::uint64_t next_generation() noexcept {
 DigestSecret random_secret() {
   DigestSecret secret;
   static_assert(sizeof(secret) == 16);
-  fill_random({reinterpret_cast<unsigned char*>(&secret), sizeof(secret)});
+  crypto::fill_random({reinterpret_cast<unsigned char*>(&secret), sizeof(secret)});
   return secret;
 }
 

@@ -45,8 +45,8 @@ IdentifierConfig everything() {
   return {.address = {.source = AddressSource::x_forwarded_for,
                       .trusted_proxies = {IpRange::parse("10.0.0.0/8").value()}},
           .geo = std::make_shared<const Geo>(
-              Geo::open({.country = SLUICE_IDENTITY_TESTDATA "/country.mmdb",
-                         .asn = SLUICE_IDENTITY_TESTDATA "/asn.mmdb"})
+              Geo::open({.country_file = SLUICE_IDENTITY_TESTDATA "/country.mmdb",
+                         .asn_file = SLUICE_IDENTITY_TESTDATA "/asn.mmdb"})
                   .value()),
           .tokens = tokens(),
           .api_keys = keys()};
@@ -214,7 +214,8 @@ TEST_F(IdentifierTest, LetsKeysAndTokensExpire) {
   EXPECT_EQ(key.why, "the API key has expired");
   const std::string mortal = token(R"({"sub":"u1","exp":1800000010})");
   EXPECT_EQ(identify(Request{}.bearer(mortal), at(39s)).proof, Proof::good);
-  EXPECT_EQ(identify(Request{}.bearer(mortal), at(40s)).proof, Proof::invalid) << "with its leeway";
+  EXPECT_EQ(identify(Request{}.bearer(mortal), at(40s)).proof, Proof::invalid)
+      << "with its clock_skew";
 }
 
 // Which of the two would the server behind believe? Another proof does not help.

@@ -1,8 +1,8 @@
 #include "identity/jwks.h"
 
+#include "base/base64.h"
 #include "base/read_file.h"
 #include "base/text.h"
-#include "identity/base64.h"
 #include "identity/flat_json.h"
 
 #include <optional>

@@ -1,6 +1,6 @@
 #include "identity/jwks.h"
 
-#include "identity/base64.h"
+#include "base/base64.h"
 #include "support/temp_folder.h"
 #include "support/token_maker.h"
 

@@ -1,7 +1,7 @@
 #include "identity/jwt.h"
 
+#include "base/base64.h"
 #include "base/text.h"
-#include "identity/base64.h"
 
 #include <algorithm>
 #include <charconv>
@@ -102,7 +102,7 @@ Parsed<void> check_alike(const std::vector<VerificationKey>& keys) {
     if (key.kid().empty()) {
       return mistake(std::to_string(alike) + " keys of " + algorithm +
                          " have no kid: each token would have to be tried with all of them",
-                     "keep at most 8, or put them into a jwks file and give each a kid");
+                     "keep at most 8, or put them into a jwks_file and give each a kid");
     }
     return mistake(
         std::to_string(alike) + " keys of " + algorithm + " have the kid " + quoted(key.kid()),
@@ -150,9 +150,9 @@ Parsed<TokenVerifier> TokenVerifier::create(TokenPolicy policy, std::vector<Veri
     }
   }
   if (Parsed<void> alike = check_alike(keys); !alike) return tl::unexpected(alike.error());
-  constexpr Nanos kLeewayMax = std::chrono::minutes{10};
-  if (policy.leeway < Nanos{0} || policy.leeway > kLeewayMax) {
-    return mistake("the leeway for tokens is out of range", "write at most 10m");
+  constexpr Nanos kClockSkewMax = std::chrono::minutes{10};
+  if (policy.clock_skew < Nanos{0} || policy.clock_skew > kClockSkewMax) {
+    return mistake("the clock_skew for tokens is out of range", "write at most 10m");
   }
   return TokenVerifier{std::move(policy), std::move(keys)};
 }
@@ -215,9 +215,9 @@ TokenFault TokenVerifier::check_claims(const FlatJson& claims, WallTime now,
     const std::optional<FlatJson::Member> claim = claims.member(name);
     if (!claim || claim->kind == JsonKind::null) return TokenFault::missing_claim;
   }
-  if (end.time) expires = *end.time + policy_.leeway;
+  if (end.time) expires = *end.time + policy_.clock_skew;
   if (now >= expires) return TokenFault::expired;
-  if (begin.time && now + policy_.leeway < *begin.time) return TokenFault::not_yet_valid;
+  if (begin.time && now + policy_.clock_skew < *begin.time) return TokenFault::not_yet_valid;
   if (!policy_.issuers.empty()) {
     const std::optional<FlatJson::Member> issuer = claims.member("iss");
     if (!is_text(issuer) || !contains(policy_.issuers, issuer->value)) return TokenFault::issuer;

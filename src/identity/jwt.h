@@ -25,7 +25,7 @@ struct TokenPolicy {
   std::vector<std::string> issuers;        // `iss` must be one of these; empty: any
   std::vector<std::string> audiences;      // `aud` must contain one of these; empty: any
   std::vector<std::string> required{"exp"};
-  Nanos leeway = std::chrono::seconds{30};  // between our clock and the issuer's
+  Nanos clock_skew = std::chrono::seconds{30};  // between our clock and the issuer's
   std::string user_claim = "sub";
   std::string tenant_claim;  // empty: none; likewise below
   std::string tier_claim;
@@ -59,7 +59,7 @@ struct TokenVerdict {
   std::string_view user;
   std::string_view tenant;
   std::string_view tier;
-  WallTime expires = kWallTimeEnd;  // leeway included
+  WallTime expires = kWallTimeEnd;  // clock_skew included
 };
 
 class TokenVerifier {

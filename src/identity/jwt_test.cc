@@ -173,7 +173,7 @@ TEST(Jwt, IsGoodBetweenItsInstantsAndALeeway) {
   EXPECT_EQ(fault_of(R"({"exp":1799999971})"), TokenFault::none);
   EXPECT_EQ(fault_of(R"({"exp":1799999970})"), TokenFault::expired);
   EXPECT_EQ(fault_of(R"({"exp":1799999970.5})"), TokenFault::none);
-  EXPECT_EQ(fault_of(R"({"exp":1799999999})", {.leeway = 0s}), TokenFault::expired);
+  EXPECT_EQ(fault_of(R"({"exp":1799999999})", {.clock_skew = 0s}), TokenFault::expired);
   EXPECT_EQ(fault_of(R"({"exp":-1})"), TokenFault::expired);
   EXPECT_EQ(fault_of(R"({"exp":1e300})"), TokenFault::none);
   EXPECT_EQ(fault_of(R"({"exp":1800000100,"nbf":1800000030})"), TokenFault::none);
@@ -290,8 +290,8 @@ TEST(Jwt, AgreesWithPublishedVectors) {
 TEST(TokenPolicy, IsRefusedWithARemedy) {
   EXPECT_FALSE(TokenVerifier::create({}, {}));
   EXPECT_FALSE(TokenVerifier::create({.algorithms = {TokenAlgorithm::rs256}}, {secret_key()}));
-  EXPECT_FALSE(TokenVerifier::create({.leeway = 11min}, {secret_key()}));
-  EXPECT_FALSE(TokenVerifier::create({.leeway = -1s}, {secret_key()}));
+  EXPECT_FALSE(TokenVerifier::create({.clock_skew = 11min}, {secret_key()}));
+  EXPECT_FALSE(TokenVerifier::create({.clock_skew = -1s}, {secret_key()}));
 }
 
 }  // namespace

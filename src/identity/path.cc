@@ -77,7 +77,7 @@ class PathWriter {
     while (length < rest.size() && is_segment_character(rest[length])) ++length;
     if (length > out_.size() - size_) return fail(TargetFault::too_long);
     char* const to = out_.data() + size_;
-    if (options_.ignore_case) {
+    if (options_.case_insensitive_paths) {
       std::transform(rest.begin(), rest.begin() + length, to, lower);
     } else {
       std::copy_n(rest.begin(), length, to);
@@ -93,7 +93,8 @@ class PathWriter {
     const char c = *decoded;
     if (c == '\0') return fail(TargetFault::nul);
     if (c == '/' || c == '\\') return write_escaped_slash(c);
-    if (is_segment_character(c) && c != ';') return put(options_.ignore_case ? lower(c) : c);
+    if (is_segment_character(c) && c != ';')
+      return put(options_.case_insensitive_paths ? lower(c) : c);
     put_encoded(c);
   }
 
@@ -102,7 +103,7 @@ class PathWriter {
     if (!options_.decode_slashes) return put_encoded(c);
     if (has_slash_ && has_backslash_) return fail(TargetFault::mixed_slashes);
     const bool is_in_parameter =
-        options_.ignore_parameters && written().substr(segment_).find(';') != kNone;
+        options_.ignore_path_parameters && written().substr(segment_).find(';') != kNone;
     if (is_in_parameter) return fail(TargetFault::parameter_slash);
     end_segment(Boundary::escaped_slash);
   }
@@ -115,7 +116,7 @@ class PathWriter {
     const std::string_view whole = written().substr(segment_);
     if (is_dots_with_parameter(whole)) return fail(TargetFault::dot_parameter);
     const std::string_view segment =
-        options_.ignore_parameters ? whole.substr(0, whole.find(';')) : whole;
+        options_.ignore_path_parameters ? whole.substr(0, whole.find(';')) : whole;
     size_ = segment_ + segment.size();
     if (segment == "." || segment == "..") {
       if (is_by_escape) return fail(TargetFault::dots_by_slash);
@@ -247,7 +248,7 @@ TargetFault normalise(std::string_view target, const PathOptions& options, std::
     if (has_refused(result.authority)) return TargetFault::bad_character;
     target.remove_prefix(result.authority.size());
   }
-  const bool stays = !options.ignore_case && !options.ignore_parameters;
+  const bool stays = !options.case_insensitive_paths && !options.ignore_path_parameters;
   const std::size_t normal = !target.empty() && stays ? normal_length(target) : kNone;
   const std::size_t question =
       normal != kNone ? (normal < target.size() ? normal : kNone) : target.find('?');

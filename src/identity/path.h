@@ -30,9 +30,9 @@ enum class EscapedSlashes : std::uint8_t {
 };
 
 struct PathOptions {
-  bool ignore_case = false;        // letters become lower case
-  bool ignore_parameters = false;  // what stands behind a semicolon in a segment goes with it
-  bool decode_slashes = false;     // %2F and %5C are slashes
+  bool case_insensitive_paths = false;  // letters become lower case
+  bool ignore_path_parameters = false;  // what stands behind a semicolon in a segment goes with it
+  bool decode_slashes = false;          // %2F and %5C are slashes
 };
 
 enum class TargetFault : std::uint8_t {

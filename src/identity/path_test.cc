@@ -65,14 +65,14 @@ TEST(Path, LeavesNoOtherSpellingOfOneRoute) {
     EXPECT_EQ(result.fault, TargetFault::none) << target;
     EXPECT_EQ(result.route, "/login") << target;
   }
-  EXPECT_EQ(normalise("/LOGIN", {.ignore_case = true}).route, "/login");
-  EXPECT_EQ(normalise("/%4cOGIN", {.ignore_case = true}).route, "/login");
+  EXPECT_EQ(normalise("/LOGIN", {.case_insensitive_paths = true}).route, "/login");
+  EXPECT_EQ(normalise("/%4cOGIN", {.case_insensitive_paths = true}).route, "/login");
   EXPECT_EQ(normalise("/LOGIN").route, "/LOGIN");
 }
 
 // Servlet containers cut parameters off before they look for a handler.
 TEST(Path, LosesItsParametersWhereTheyAreIgnored) {
-  constexpr PathOptions kIgnore{.ignore_parameters = true};
+  constexpr PathOptions kIgnore{.ignore_path_parameters = true};
   for (const char* target :
        {"/login;x=1", "/login;", "/login;a=b;c=d?q=;", "/login/;x", "/;x/login", "/login;x/",
         "/x;y/../login;z", "/%6cogin;%2e%2e", "http://h/login;x"}) {
@@ -83,7 +83,8 @@ TEST(Path, LosesItsParametersWhereTheyAreIgnored) {
   EXPECT_EQ(path("/;x", kIgnore), "/");
   EXPECT_EQ(path("/login%3Bx", kIgnore), "/login%3Bx") << "an encoded one is part of the name";
   EXPECT_EQ(path("/login;x=1"), "/login;x=1") << "unless told otherwise";
-  EXPECT_EQ(path("/Login;X", {.ignore_case = true, .ignore_parameters = true}), "/login");
+  EXPECT_EQ(path("/Login;X", {.case_insensitive_paths = true, .ignore_path_parameters = true}),
+            "/login");
 }
 
 TEST(Path, RefusesWhatNobodySendsInGoodFaith) {
@@ -129,7 +130,7 @@ TEST(Path, WritesEveryCharacterInOneWay) {
   EXPECT_EQ(path("/caf%c3%a9"), "/caf%C3%A9");
   EXPECT_EQ(path("/{a}|^`\"<>"), "/%7Ba%7D%7C%5E%60%22%3C%3E");
   EXPECT_EQ(path("/%7ea"), "/~a");
-  EXPECT_EQ(path("/%C3%89X", {.ignore_case = true}), "/%C3%89x");
+  EXPECT_EQ(path("/%C3%89X", {.case_insensitive_paths = true}), "/%C3%89x");
 }
 
 // Targets are looked at eight bytes at a time, so each byte at each place.
@@ -188,7 +189,7 @@ TEST(Path, RefusesDotsThatServersDisagreeAbout) {
        {"/a//../b", "/a//./../b", "/a//b/../../c", "/a/b//c/../..", "/a//.."}) {
     EXPECT_EQ(normalise(target).fault, TargetFault::dots_over_empty) << target;
   }
-  EXPECT_EQ(normalise("/a/;x/../b", {.ignore_parameters = true}).fault,
+  EXPECT_EQ(normalise("/a/;x/../b", {.ignore_path_parameters = true}).fault,
             TargetFault::dots_over_empty);
   EXPECT_EQ(path("//../b"), "/b") << "at the root there is nothing to take away";
   EXPECT_EQ(path("/a//b/../c"), "/a/c");
@@ -221,7 +222,7 @@ TEST(EscapedSlash, HasTwoReadings) {
   EXPECT_EQ(readings("%2fv1"), "neither a path nor an absolute address");
   EXPECT_EQ(readings("http://h/v1%2flogin?a%2Fb"), "/v1%2Flogin /v1/login");
   EXPECT_EQ(readings("/v1%2flogin;a"), "/v1%2Flogin;a /v1/login;a");
-  EXPECT_EQ(readings("/V1%2fLogin", EscapedSlashes::decode, {.ignore_case = true}),
+  EXPECT_EQ(readings("/V1%2fLogin", EscapedSlashes::decode, {.case_insensitive_paths = true}),
             "/v1%2Flogin /v1/login");
   // It is gone from one of the readings.
   EXPECT_EQ(readings("/v1%2fx/../login"), "/login /v1/login");
@@ -253,7 +254,7 @@ TEST(EscapedSlash, MakesNoDotSegment) {
 TEST(EscapedSlash, NeverHasMoreThanTwoReadings) {
   EXPECT_EQ(readings("/a%2fb%5cc"), "both %2F and %5C in the path");
   EXPECT_EQ(readings("/a%5cb/c%2F"), "both %2F and %5C in the path");
-  constexpr PathOptions kIgnore{.ignore_parameters = true};
+  constexpr PathOptions kIgnore{.ignore_path_parameters = true};
   EXPECT_EQ(readings("/v1;x%2fy/login", EscapedSlashes::decode, kIgnore),
             "an escaped slash in a parameter");
   EXPECT_EQ(readings("/v1%2flogin;x", EscapedSlashes::decode, kIgnore), "/v1%2Flogin /v1/login");
@@ -311,8 +312,8 @@ TEST(Path, IsTheSameWhenNormalisedAgain) {
     for (const std::string& one : *rc::gen::container<std::vector<std::string>>(piece)) {
       target += one;
     }
-    const PathOptions options{.ignore_case = *rc::gen::arbitrary<bool>(),
-                              .ignore_parameters = *rc::gen::arbitrary<bool>(),
+    const PathOptions options{.case_insensitive_paths = *rc::gen::arbitrary<bool>(),
+                              .ignore_path_parameters = *rc::gen::arbitrary<bool>(),
                               .decode_slashes = *rc::gen::arbitrary<bool>()};
     const Normalised once = normalise(target, options);
     if (once.fault != TargetFault::none) return;
@@ -322,7 +323,7 @@ TEST(Path, IsTheSameWhenNormalisedAgain) {
     RC_ASSERT(once.path.find("//") == std::string::npos);
     RC_ASSERT((once.path + "/").find("/./") == std::string::npos);
     RC_ASSERT((once.path + "/").find("/../") == std::string::npos);
-    RC_ASSERT(!options.ignore_parameters || once.path.find(';') == std::string::npos);
+    RC_ASSERT(!options.ignore_path_parameters || once.path.find(';') == std::string::npos);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "identity/verification_key.h"
 
 #include "base/text.h"
+#include "crypto/openssl_owned.h"
 
 #include <openssl/bio.h>
 #include <openssl/bn.h>
@@ -26,22 +27,6 @@ constexpr int kRsaBitsMax = 8192;  // a larger one makes every forged token expe
 constexpr std::size_t kP256Bytes = 32;
 constexpr std::size_t kExponentBytesMax = 8;
 
-template <auto Function>
-struct FreeBy {
-  template <class T>
-  void operator()(T* pointer) const noexcept {
-    Function(pointer);
-  }
-};
-template <class T, auto Function>
-using Owned = std::unique_ptr<T, FreeBy<Function>>;
-
-using Context = Owned<EVP_PKEY_CTX, EVP_PKEY_CTX_free>;
-using DigestContext = Owned<EVP_MD_CTX, EVP_MD_CTX_free>;
-using Number = Owned<BIGNUM, BN_free>;
-using Signature = Owned<ECDSA_SIG, ECDSA_SIG_free>;
-using Builder = Owned<OSSL_PARAM_BLD, OSSL_PARAM_BLD_free>;
-using Params = Owned<OSSL_PARAM, OSSL_PARAM_free>;
 using SharedKey = std::shared_ptr<EVP_PKEY>;
 
 SharedKey shared(EVP_PKEY* key) { return {key, EVP_PKEY_free}; }
@@ -50,13 +35,14 @@ const unsigned char* bytes_of(std::string_view text) noexcept {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-Number number_of(std::string_view big_endian) noexcept {
-  return Number{BN_bin2bn(bytes_of(big_endian), static_cast<int>(big_endian.size()), nullptr)};
+crypto::OwnedNumber number_of(std::string_view big_endian) noexcept {
+  return crypto::OwnedNumber{
+      BN_bin2bn(bytes_of(big_endian), static_cast<int>(big_endian.size()), nullptr)};
 }
 
 SharedKey key_from(const char* type, OSSL_PARAM_BLD* builder) {
-  const Params params{OSSL_PARAM_BLD_to_param(builder)};
-  const Context context{EVP_PKEY_CTX_new_from_name(nullptr, type, nullptr)};
+  const crypto::OwnedParams params{OSSL_PARAM_BLD_to_param(builder)};
+  const crypto::OwnedKeyContext context{EVP_PKEY_CTX_new_from_name(nullptr, type, nullptr)};
   EVP_PKEY* key = nullptr;
   if (params == nullptr || context == nullptr || EVP_PKEY_fromdata_init(context.get()) != 1 ||
       EVP_PKEY_fromdata(context.get(), &key, EVP_PKEY_PUBLIC_KEY, params.get()) != 1) {
@@ -70,11 +56,11 @@ SharedKey key_from(const char* type, OSSL_PARAM_BLD* builder) {
 int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*data*/) { return -1; }
 
 SharedKey key_from_pem(std::string_view pem) {
-  const Owned<BIO, BIO_free> input{BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))};
+  const crypto::OwnedBio input{BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))};
   EVP_PKEY* key = PEM_read_bio_PUBKEY(input.get(), nullptr, no_password, nullptr);
   if (key == nullptr) {
     (void)BIO_reset(input.get());
-    const Owned<X509, X509_free> certificate{
+    const crypto::OwnedCertificate certificate{
         PEM_read_bio_X509(input.get(), nullptr, no_password, nullptr)};
     if (certificate != nullptr) key = X509_get_pubkey(certificate.get());
   }
@@ -103,7 +89,7 @@ bool verify_hmac(std::string_view secret, std::string_view message,
 
 bool verify_by(EVP_PKEY* key, const EVP_MD* digest, std::string_view message,
                std::string_view signature) noexcept {
-  const DigestContext context{EVP_MD_CTX_new()};
+  const crypto::OwnedDigestContext context{EVP_MD_CTX_new()};
   const bool good = context != nullptr &&
                     EVP_DigestVerifyInit(context.get(), nullptr, digest, nullptr, key) == 1 &&
                     EVP_DigestVerify(context.get(), bytes_of(signature), signature.size(),
@@ -115,7 +101,7 @@ bool verify_by(EVP_PKEY* key, const EVP_MD* digest, std::string_view message,
 // Tokens carry the two numbers of the signature in a row, OpenSSL wants them in DER.
 bool verify_p256(EVP_PKEY* key, std::string_view message, std::string_view signature) noexcept {
   if (signature.size() != 2 * kP256Bytes) return false;
-  const Signature both{ECDSA_SIG_new()};
+  const crypto::OwnedSignature both{ECDSA_SIG_new()};
   BIGNUM* const r = number_of(signature.substr(0, kP256Bytes)).release();
   BIGNUM* const s = number_of(signature.substr(kP256Bytes)).release();
   if (both == nullptr || r == nullptr || s == nullptr || ECDSA_SIG_set0(both.get(), r, s) != 1) {
@@ -207,12 +193,12 @@ Parsed<VerificationKey> VerificationKey::from_rsa(std::string_view n, std::strin
                                                   std::string kid) {
   // An exponent of 1 would make every message its own signature.
   const bool odd = !e.empty() && (static_cast<unsigned char>(e.back()) & 1U) != 0;
-  const Number modulus = number_of(n.substr(0, kRsaBitsMax / 8 + 1));
-  const Number exponent = number_of(e.substr(0, kExponentBytesMax));
+  const crypto::OwnedNumber modulus = number_of(n.substr(0, kRsaBitsMax / 8 + 1));
+  const crypto::OwnedNumber exponent = number_of(e.substr(0, kExponentBytesMax));
   if (!odd || e.size() > kExponentBytesMax || exponent == nullptr || BN_is_one(exponent.get())) {
     return mistake("the exponent of an RSA key is not one", "the usual one is AQAB");
   }
-  const Builder builder{OSSL_PARAM_BLD_new()};
+  const crypto::OwnedParamBuilder builder{OSSL_PARAM_BLD_new()};
   if (modulus == nullptr || BN_is_odd(modulus.get()) == 0 || builder == nullptr ||
       OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_N, modulus.get()) != 1 ||
       OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_E, exponent.get()) != 1) {
@@ -225,7 +211,7 @@ Parsed<VerificationKey> VerificationKey::from_rsa(std::string_view n, std::strin
 
 Parsed<VerificationKey> VerificationKey::from_p256(std::string_view x, std::string_view y,
                                                    std::string kid) {
-  const Builder builder{OSSL_PARAM_BLD_new()};
+  const crypto::OwnedParamBuilder builder{OSSL_PARAM_BLD_new()};
   std::string point{'\x04'};  // not compressed
   point += x;
   point += y;

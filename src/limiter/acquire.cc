@@ -32,7 +32,7 @@ std::optional<Nanos> wait_for(const Decision& refused, Nanos left) {
 
 // Whoever is not first when the time is over was refused by those before it, not by the limit.
 Decision out_of_time(Decision now) {
-  now.verdict = Verdict::refused;
+  now.verdict = Verdict::rejected;
   now.retry_after.reset();
   return now;
 }
@@ -48,7 +48,7 @@ Decision Limiter::Inside::decide_within(Nanos left, std::string_view key, Cost c
     store().refund(check(i, key, cost), answers[i].charge, now);
   }
   Decision refused = decide(key, 0, now, answers);
-  refused.verdict = Verdict::refused;
+  refused.verdict = Verdict::rejected;
   // When it would not be held at all. Waiting does not help: the queue shrinks no faster than the
   // time that is left.
   refused.retry_after = decision.delay;

@@ -24,12 +24,12 @@ constexpr Now kStart{.mono = MonoTime{Nanos{1h}}, .wall_offset = Nanos{1'700'000
 constexpr Nanos kForever = Nanos::max();
 
 Limit slots(std::uint64_t amount) {
-  return {.algorithm = Algorithm::concurrency, .amount = amount, .ttl = 1min};
+  return {.algorithm = Algorithm::concurrency, .amount = amount, .slot_ttl = 1min};
 }
 
 Limit queue(std::string_view text, Nanos longest) {
   Limit limit = core::parse_limit(text, Algorithm::leaky_bucket).value();
-  limit.queue = longest;
+  limit.max_delay = longest;
   return limit;
 }
 
@@ -92,7 +92,7 @@ struct Stage {
 };
 
 constexpr Verdict kYes = Verdict::allowed;
-constexpr Verdict kNo = Verdict::refused;
+constexpr Verdict kNo = Verdict::rejected;
 
 TEST(AcquireInALoop, AnswersAtOnceWhenNobodyHasToWait) {
   Stage stage{"2/1s"};

@@ -68,8 +68,8 @@ TEST(Allocations, NoDecisionOfSeveralLimitsMakesOne) {
   use_everything(limiter, "key");
 }
 
-TEST(Allocations, NoDecisionOfALimitThatScalesMakesOne) {
-  Limiter limiter{"1000000/1s", {.scale = true}};
+TEST(Allocations, NoDecisionOfALimitWithThreadLeasesMakesOne) {
+  Limiter limiter{"1000000/1s", {.thread_leases = true}};
   use_everything(limiter, "key");
 }
 

@@ -85,7 +85,7 @@ Parsed<Limiter> Limiter::make(std::span<const Limit> limits, LimiterOptions opti
     fixed.add(kLimiterName, inside->options.name).add(kLimitNumber, std::to_string(i));
     inside->hashers.emplace_back(fixed, kKey);
   }
-  if (inside->options.scale) {
+  if (inside->options.thread_leases) {
     const unsigned desks = std::max(std::thread::hardware_concurrency(), 1U);
     for (unsigned i = 0; i < desks; ++i) {
       inside->desks.push_back(std::make_unique<Desk>(store, desks));
@@ -129,7 +129,7 @@ Decision Limiter::Inside::decide_one(const store::Check& check, Now now) const n
   if (!desks.empty()) {
     Desk& desk = *desks[static_cast<std::size_t>(std::max(::sched_getcpu(), 0)) % desks.size()];
     if (!desk.taken.test_and_set(std::memory_order_acquire)) {
-      const store::Worker::Use use{.remember_refusals = true, .scale = true};
+      const store::ThreadCache::Use use{.remember_refusals = true, .thread_leases = true};
       const Decision decision = desk.worker.decide(check, use, now).decision;
       desk.taken.clear(std::memory_order_release);
       return decision;
@@ -319,10 +319,10 @@ const std::shared_ptr<CounterTable>& Limiter::table() const noexcept {
 std::uint64_t Limiter::most_admitted(std::size_t limit) const noexcept {
   return core::most_admitted(inside_->limits[limit]);
 }
-std::uint64_t Limiter::early_refusals() const noexcept {
+std::uint64_t Limiter::early_rejections() const noexcept {
   const auto desks = static_cast<unsigned>(inside_->desks.size());
   if (desks == 0 || inside_->limits.size() > 1) return 0;
-  return std::uint64_t{store::Worker::lease_size(inside_->limits[0], desks)} * desks;
+  return std::uint64_t{store::ThreadCache::lease_size(inside_->limits[0], desks)} * desks;
 }
 std::uint64_t Limiter::fingerprint(std::string_view key, std::size_t limit) const noexcept {
   return store::LocalStore::fingerprint_of(inside_->hashers[limit](key));

@@ -5,7 +5,7 @@
 #include "limiter/counter_table_inside.h"
 #include "limiter/waiting_room.h"
 #include "store/local/local_store.h"
-#include "store/local/worker.h"
+#include "store/local/thread_cache.h"
 #include <sluice/limiter.h>
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace sluice {
 struct alignas(128) Desk {
   explicit Desk(store::LocalStore& store, unsigned desks) noexcept : worker(store, desks) {}
   std::atomic_flag taken;
-  store::Worker worker;
+  store::ThreadCache worker;
 };
 
 struct Limiter::Inside {
@@ -30,7 +30,7 @@ struct Limiter::Inside {
   std::vector<KeyHasher> hashers;  // one for each limit
   const Clock* clock = nullptr;
   WaitingRoom waiting;
-  std::vector<std::unique_ptr<Desk>> desks;  // one per processor, when the limiter scales
+  std::vector<std::unique_ptr<Desk>> desks;  // one per processor, with thread leases
 
   Inside() = default;
   Inside(const Inside&) = delete;

@@ -27,8 +27,8 @@ Limit limit_of(std::string_view text, std::optional<Algorithm> algorithm = std::
   return core::parse_limit(text, algorithm).value();
 }
 
-Limit slots(std::uint64_t amount, Nanos ttl) {
-  return {.algorithm = Algorithm::concurrency, .amount = amount, .ttl = ttl};
+Limit slots(std::uint64_t amount, Nanos slot_ttl) {
+  return {.algorithm = Algorithm::concurrency, .amount = amount, .slot_ttl = slot_ttl};
 }
 
 // A limiter on a clock of the test.
@@ -153,9 +153,9 @@ TEST(SeveralLimits, TheDecisionIsThatOfTheLimitThatBinds) {
 
 TEST(SeveralLimits, AdmittedRequestsAreHeldForTheSlowestQueue) {
   Limit fast = limit_of("10/1s", Algorithm::leaky_bucket);
-  fast.queue = 10s;
+  fast.max_delay = 10s;
   Limit slow = limit_of("2/1s", Algorithm::leaky_bucket);
-  slow.queue = 10s;
+  slow.max_delay = 10s;
   Limit roomy = limit_of("1000/1s");
   Stage stage{std::vector{fast, slow, roomy}};
   EXPECT_EQ(stage.limiter.check("key").delay, 0ns);
@@ -169,7 +169,7 @@ TEST(SeveralLimits, AdmittedRequestsAreHeldForTheSlowestQueue) {
 store::Answer allowed(std::uint64_t remaining, Nanos reset) {
   return {.decision = {.remaining = remaining, .reset_after = reset}, .charge = {}};
 }
-store::Answer refused(std::optional<Nanos> retry, Verdict verdict = Verdict::refused) {
+store::Answer refused(std::optional<Nanos> retry, Verdict verdict = Verdict::rejected) {
   return {.decision = {.verdict = verdict, .retry_after = retry}, .charge = {}};
 }
 
@@ -417,7 +417,7 @@ TEST(Construction, RefusesALimitThatMakesNoSenseAndSaysWhatToChange) {
   expect_thrown<std::invalid_argument>("100/1s", [] { Limiter{"a hundred"}; });
   expect_thrown<std::invalid_argument>("100/1s", [] { Limiter limiter({"5/1s", "?"}); });
   Limit wrong = limit_of("5/1s");
-  wrong.granularity = 1s;
+  wrong.bucket_width = 1s;
   expect_thrown<std::invalid_argument>("leave it out", [&] { Limiter{wrong}; });
   expect_thrown<std::invalid_argument>("as in 100/1s",
                                        [] { Limiter limiter{std::span<const Limit>{}}; });
@@ -446,7 +446,7 @@ std::string thrown_by(const std::vector<Limit>& limits, const LimiterOptions& op
 
 TEST(Construction, AnswersTheSameWithoutExceptions) {
   Limit wrong = limit_of("5/1s");
-  wrong.granularity = 1s;
+  wrong.bucket_width = 1s;
   const LimiterOptions small{.own_table = {.memory = 1000}};
   const std::vector<std::pair<std::vector<Limit>, LimiterOptions>> cases{
       {{}, {}},
@@ -476,7 +476,7 @@ TEST(Construction, TellsTheMostThatCanPass) {
   const Limiter limiter{"5/1s", "100/day"};
   EXPECT_EQ(limiter.most_admitted(), 9U) << "5 + 5 - 1, a bucket";
   EXPECT_EQ(limiter.most_admitted(1), 200U) << "windows";
-  EXPECT_EQ(limiter.early_refusals(), 0U);
+  EXPECT_EQ(limiter.early_rejections(), 0U);
 }
 
 // ---- observers --------------------------------------------------------------------------------
@@ -511,7 +511,7 @@ TEST(Observers, AreToldEachDecisionOnce) {
   (void)limiter.check("a", 2);
   expect_told({{"name", "a", 2, Verdict::allowed}});
   (void)limiter.check("a", 2);
-  expect_told({{"name", "a", 2, Verdict::refused}});
+  expect_told({{"name", "a", 2, Verdict::rejected}});
   (void)limiter.check("a", 4);
   expect_told({{"name", "a", 4, Verdict::never}});
   (void)limiter.reserve("b");
@@ -521,7 +521,7 @@ TEST(Observers, AreToldEachDecisionOnce) {
   const std::array<Limiter::Request, 2> requests{{{.key = "c", .cost = 3}, {.key = "c"}}};
   std::array<Decision, 2> decisions;
   limiter.check(requests, decisions);
-  expect_told({{"name", "c", 3, Verdict::allowed}, {"name", "c", 1, Verdict::refused}});
+  expect_told({{"name", "c", 3, Verdict::allowed}, {"name", "c", 1, Verdict::rejected}});
   const std::array asks{Limiter::Ask{.limiter = &limiter, .key = "d"}};
   (void)Limiter::check_all(asks, decisions, clock.now());
   expect_told({{"name", "d", 1, Verdict::allowed}});
@@ -564,33 +564,33 @@ TEST(Threads, AdmitExactlyTheLimit) {
   EXPECT_EQ(admitted_at_once(limiter, 1000), 1000U);
 }
 
-TEST(Scale, AdmitsNeverMoreThanTheLimitAndRefusesFewEarly) {
+TEST(ThreadLeases, AdmitsNeverMoreThanTheLimitAndRefusesFewEarly) {
   ManualClock clock{kStart};
-  Limiter limiter{"1000000/10s", {.scale = true, .clock = &clock}};
-  ASSERT_GT(limiter.early_refusals(), 0U);
+  Limiter limiter{"1000000/10s", {.thread_leases = true, .clock = &clock}};
+  ASSERT_GT(limiter.early_rejections(), 0U);
   (void)limiter.charge("key", 960'000, kStart);
   const std::uint64_t admitted = admitted_at_once(limiter, 15'000);
   EXPECT_LE(admitted, 40'000U);
-  EXPECT_GE(admitted + limiter.early_refusals(), 40'000U);
+  EXPECT_GE(admitted + limiter.early_rejections(), 40'000U);
 }
 
-TEST(Scale, LeavesASmallLimitExact) {
+TEST(ThreadLeases, LeavesASmallLimitExact) {
   ManualClock clock{kStart};
-  Limiter limiter{"500/1s", {.scale = true, .clock = &clock}};
-  EXPECT_EQ(limiter.early_refusals(), 0U);
+  Limiter limiter{"500/1s", {.thread_leases = true, .clock = &clock}};
+  EXPECT_EQ(limiter.early_rejections(), 0U);
   EXPECT_EQ(admitted_at_once(limiter, 500), 500U);
 }
 
-TEST(Scale, LeavesSeveralLimitsExact) {
+TEST(ThreadLeases, LeavesSeveralLimitsExact) {
   ManualClock clock{kStart};
-  Limiter limiter{{"1000000/1s", "2000/1h"}, {.scale = true, .clock = &clock}};
-  EXPECT_EQ(limiter.early_refusals(), 0U);
+  Limiter limiter{{"1000000/1s", "2000/1h"}, {.thread_leases = true, .clock = &clock}};
+  EXPECT_EQ(limiter.early_rejections(), 0U);
   EXPECT_EQ(admitted_at_once(limiter, 1000), 2000U);
 }
 
-TEST(Scale, ForgetsRefusalsAfterARefundAResetAndANewLimit) {
+TEST(ThreadLeases, ForgetsRefusalsAfterARefundAResetAndANewLimit) {
   ManualClock clock{kStart};
-  Limiter limiter{"1/1h", {.scale = true, .clock = &clock}};
+  Limiter limiter{"1/1h", {.thread_leases = true, .clock = &clock}};
   const Ticket ticket = limiter.reserve("key").ticket;
   EXPECT_FALSE(limiter.allow("key"));
   limiter.refund(ticket);
@@ -599,7 +599,7 @@ TEST(Scale, ForgetsRefusalsAfterARefundAResetAndANewLimit) {
   limiter.forget("key");
   EXPECT_TRUE(limiter.allow("key"));
   EXPECT_FALSE(limiter.allow("key"));
-  Limiter raised{"3/1h", {.table = limiter.table(), .scale = true, .clock = &clock}};
+  Limiter raised{"3/1h", {.table = limiter.table(), .thread_leases = true, .clock = &clock}};
   EXPECT_TRUE(raised.allow("key"));
 }
 

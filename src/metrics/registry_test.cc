@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr Metric kDecisions{.name = "sluice_decisions_total",
                             .help = "Decisions.",
-                            .labels = {"policy", "decision"},
+                            .labels = {"rule", "decision"},
                             .series_max = 3};
 constexpr Metric kOpen{.name = "sluice_open", .kind = Kind::gauge, .help = "Open."};
 constexpr Metric kTook{.name = "sluice_took_seconds", .kind = Kind::histogram, .help = "Took."};
@@ -40,11 +40,11 @@ double value(const Registry& registry, std::string_view name,
 // A reload registers everything anew, and counts must go on.
 TEST(Registry, GivesTheSameCellsForTheSameLabels) {
   Registry registry{2};
-  registry.counter(kDecisions, {"api", "allow"}).add(0, 5);
-  registry.counter(kDecisions, {"api", "allow"}).add(1, 2);
-  registry.counter(kDecisions, {"api", "deny"}).add(1);
-  EXPECT_EQ(value(registry, "sluice_decisions_total", {"api", "allow"}), 7);
-  EXPECT_EQ(value(registry, "sluice_decisions_total", {"api", "deny"}), 1);
+  registry.counter(kDecisions, {"api", "allowed"}).add(0, 5);
+  registry.counter(kDecisions, {"api", "allowed"}).add(1, 2);
+  registry.counter(kDecisions, {"api", "rejected"}).add(1);
+  EXPECT_EQ(value(registry, "sluice_decisions_total", {"api", "allowed"}), 7);
+  EXPECT_EQ(value(registry, "sluice_decisions_total", {"api", "rejected"}), 1);
 }
 
 TEST(Registry, SumsWhatShardsSayOfAGauge) {
@@ -88,14 +88,14 @@ TEST(Registry, PutsDurationsIntoTheirBuckets) {
 TEST(Registry, CountsWhatFindsNoRoomAsOther) {
   Registry registry{1};
   for (int i = 0; i < 10; ++i) {
-    registry.counter(kDecisions, {"rule-" + std::to_string(i), "allow"}).add(0);
+    registry.counter(kDecisions, {"rule-" + std::to_string(i), "allowed"}).add(0);
   }
-  EXPECT_EQ(value(registry, "sluice_decisions_total", {"rule-2", "allow"}), 1);
-  EXPECT_EQ(value(registry, "sluice_decisions_total", {"rule-3", "allow"}), -1);
+  EXPECT_EQ(value(registry, "sluice_decisions_total", {"rule-2", "allowed"}), 1);
+  EXPECT_EQ(value(registry, "sluice_decisions_total", {"rule-3", "allowed"}), -1);
   EXPECT_EQ(value(registry, "sluice_decisions_total", {"_other", "_other"}), 7);
   EXPECT_EQ(value(registry, "sluice_metrics_overflow_total"), 7);
-  registry.counter(kDecisions, {"rule-1", "allow"}).add(0);
-  EXPECT_EQ(value(registry, "sluice_decisions_total", {"rule-1", "allow"}), 2) << "has its place";
+  registry.counter(kDecisions, {"rule-1", "allowed"}).add(0);
+  EXPECT_EQ(value(registry, "sluice_decisions_total", {"rule-1", "allowed"}), 2) << "has its place";
 }
 
 TEST(Registry, KnowsMetricsWithoutSeries) {
@@ -130,7 +130,7 @@ TEST(Registry, LosesNothingWhileItIsReadAndExtended) {
   constexpr std::size_t kWorkers = 3;
   constexpr std::uint64_t kEach = 100'000;
   Registry registry{kWorkers};
-  const Counter counter = registry.counter(kDecisions, {"api", "allow"});
+  const Counter counter = registry.counter(kDecisions, {"api", "allowed"});
   const DurationHistogram took = registry.histogram(kTook);
   {
     std::vector<std::jthread> workers;
@@ -144,13 +144,13 @@ TEST(Registry, LosesNothingWhileItIsReadAndExtended) {
     }
     double before = 0;
     for (int i = 0; i < 100; ++i) {
-      const double seen = value(registry, "sluice_decisions_total", {"api", "allow"});
+      const double seen = value(registry, "sluice_decisions_total", {"api", "allowed"});
       EXPECT_GE(seen, before) << "a counter never goes back";
       before = seen;
-      (void)registry.counter(kDecisions, {std::to_string(i), "deny"});
+      (void)registry.counter(kDecisions, {std::to_string(i), "rejected"});
     }
   }
-  EXPECT_EQ(value(registry, "sluice_decisions_total", {"api", "allow"}), kWorkers * kEach);
+  EXPECT_EQ(value(registry, "sluice_decisions_total", {"api", "allowed"}), kWorkers * kEach);
   const std::vector<FamilyReading> read = registry.read();
   EXPECT_EQ(find(read, "sluice_took_seconds")->buckets[4], kWorkers * kEach);
 }

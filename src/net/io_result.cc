@@ -29,7 +29,7 @@ std::string IoFailure::text() const {
   std::string why{reason()};
   switch (kind) {
     case Kind::tls: return "TLS: " + why;
-    case Kind::certificate: return "the peer's certificate is refused: " + why;
+    case Kind::certificate: return "the peer's certificate is rejected: " + why;
     default: return why;
   }
 }

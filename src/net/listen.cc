@@ -92,11 +92,12 @@ Parsed<Listener> listen_on_name(const Endpoint& endpoint, const ListenOptions& o
   return listen_on_ip(endpoint, address, true, options);
 }
 
-// Only a socket that nobody answers on: a file of another kind is not ours to remove.
+// Only a socket that no process has: a file of another kind is not ours to remove. A datagram
+// socket cannot reach one that listens, so that a running server sees no connection of this.
 bool is_stale_socket(const SocketAddress& address, const std::string& path) noexcept {
   struct stat found{};
   if (::lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
-  const FileDescriptor probe = new_socket(AF_UNIX);
+  const FileDescriptor probe{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   return probe && ::connect(probe.get(), address.get(), address.size()) != 0 &&
          errno == ECONNREFUSED;
 }

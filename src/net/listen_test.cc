@@ -3,6 +3,7 @@
 
 #include "net/acceptor.h"
 #include "net/inherited.h"
+#include "net/listen_check.h"
 #include "net/net_fixture.h"
 #include "support/child.h"
 #include "support/temp_folder.h"
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <netinet/tcp.h>
+#include <optional>
 #include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -147,6 +149,19 @@ TEST(ListenOnPath, DoesNotRemoveAFileThatIsNoSocket) {
   std::ofstream{path} << "data";
   EXPECT_FALSE(listen_on(Endpoint::of_path(path)));
   EXPECT_TRUE(exists(path));
+}
+
+// A check beside a running server, and a second start, are no clients.
+TEST(ListenOnPath, LooksForAServerWithoutConnectingToIt) {
+  const TempFolder folder;
+  const std::string path = folder.file("socket");
+  const Listener listener = listen_on(Endpoint::of_path(path)).value();
+  const std::optional<CannotListen> why = why_not_listen(listener.endpoint());
+  ASSERT_TRUE(why);
+  EXPECT_TRUE(why->is_in_use);
+  EXPECT_FALSE(listen_on(Endpoint::of_path(path)));
+  EXPECT_LT(::accept4(listener.descriptor(), nullptr, nullptr, SOCK_NONBLOCK), 0);
+  EXPECT_EQ(errno, EAGAIN) << "a connection waits";
 }
 
 // A successor may already listen on a file of its own at the same place.

@@ -1,5 +1,7 @@
 #include "net/ticket_keys.h"
 
+#include "crypto/random_bytes.h"
+
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -7,22 +9,9 @@
 #include <openssl/rand.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <span>
 #include <utility>
 
 namespace sluice::net {
-namespace {
-
-// Without random numbers no session can be protected.
-void fill_with_random(std::span<unsigned char> bytes) {
-  if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1) return;
-  std::fputs("no random numbers from OpenSSL\n", stderr);
-  std::abort();
-}
-
-}  // namespace
 
 TicketKeys::Key::~Key() {
   OPENSSL_cleanse(cipher.data(), cipher.size());
@@ -31,9 +20,9 @@ TicketKeys::Key::~Key() {
 
 TicketKeys::Key TicketKeys::Key::random() {
   Key key;
-  fill_with_random(key.name);
-  fill_with_random(key.cipher);
-  fill_with_random(key.mac);
+  crypto::fill_random(key.name);
+  crypto::fill_random(key.cipher);
+  crypto::fill_random(key.mac);
   return key;
 }
 

@@ -149,7 +149,7 @@ TEST_F(TlsCertificates, AsksClientsForCertificates) {
   TlsServerOptions options = server_options();
   options.client_ca_file = authority_.file();
 
-  options.client_certificates = ClientCertificates::request;
+  options.client_auth = ClientAuth::optional;
   const ServerPtr asking = server(options);
   Connection good{asking, client(known)};
   ASSERT_TRUE(good.stands()) << good.server_failure();
@@ -157,7 +157,7 @@ TEST_F(TlsCertificates, AsksClientsForCertificates) {
   Connection none{asking, client()};
   ASSERT_TRUE(none.stands());
   EXPECT_EQ(none.server.stream.tls()->verified_subject(), "");
-  EXPECT_THAT((Connection{asking, client(unknown)}.server_failure()), HasSubstr("refused"));
+  EXPECT_THAT((Connection{asking, client(unknown)}.server_failure()), HasSubstr("rejected"));
   TlsClientOptions unnamed = client_options();
   unnamed.certificate = files(authority_.issue(
       "unnamed", {.names = {"IP:127.0.0.1", "URI:spiffe://acme/billing", "DNS:billing"}}));
@@ -173,7 +173,7 @@ TEST_F(TlsCertificates, AsksClientsForCertificates) {
   ASSERT_TRUE(pretending.stands()) << pretending.server_failure();
   EXPECT_EQ(pretending.server.stream.tls()->verified_subject(), "billing");
 
-  options.client_certificates = ClientCertificates::require;
+  options.client_auth = ClientAuth::required;
   const ServerPtr demanding = server(options);
   EXPECT_TRUE((Connection{demanding, client(known)}.stands()));
   Connection missing{demanding, client()};
@@ -208,8 +208,8 @@ TEST_F(TlsCertificates, SaysWhichFileIsWrongAndHow) {
   EXPECT_THAT(complaint(example_.chain, other.key), HasSubstr("does not belong to"));
   EXPECT_THAT(TlsServer::load({}).error().text(), HasSubstr("without a certificate"));
   TlsServerOptions nobody = server_options();
-  nobody.client_certificates = ClientCertificates::require;
-  EXPECT_THAT(TlsServer::load(nobody).error().text(), HasSubstr("nobody vouches"));
+  nobody.client_auth = ClientAuth::required;
+  EXPECT_THAT(TlsServer::load(nobody).error().text(), HasSubstr("no CA is trusted"));
   EXPECT_THAT(TlsClient::load({.ca_file = rubbish}).error().text(), HasSubstr("rubbish.pem"));
 }
 

@@ -17,8 +17,7 @@ Parsed<void> trust(SSL_CTX& context, const TlsClientOptions& options) {
   if (!options.ca_file.empty()) return trust_authorities(context, options.ca_file);
   if (SSL_CTX_set_default_verify_paths(&context) != 1) {
     ERR_clear_error();
-    return mistake("the authorities of the system cannot be read",
-                   "install the package ca-certificates");
+    return mistake("the CAs of the system cannot be read", "install the package ca-certificates");
   }
   return {};
 }
@@ -36,7 +35,7 @@ bool expect_host(SSL& ssl, const std::string& host) noexcept {
 }  // namespace
 
 Parsed<std::shared_ptr<const TlsClient>> TlsClient::load(const TlsClientOptions& options) {
-  OwnedContext context = new_context(TLS_client_method(), options.minimum);
+  crypto::OwnedContext context = new_context(TLS_client_method(), options.minimum);
   if (context == nullptr) return mistake("OpenSSL gives no context for TLS");
   Parsed<void> result = trust(*context, options);
   if (result && options.certificate) result = use_certificate(*context, *options.certificate);
@@ -50,8 +49,8 @@ Parsed<std::shared_ptr<const TlsClient>> TlsClient::load(const TlsClientOptions&
   return std::shared_ptr<const TlsClient>{new TlsClient{std::move(context), options.verify}};
 }
 
-OwnedSsl TlsClient::new_ssl(const std::string& host) const noexcept {
-  OwnedSsl ssl{SSL_new(context_.get())};
+crypto::OwnedSsl TlsClient::new_ssl(const std::string& host) const noexcept {
+  crypto::OwnedSsl ssl{SSL_new(context_.get())};
   if (ssl == nullptr || host.empty() || !expect_host(*ssl, host)) {
     ERR_clear_error();
     return nullptr;

@@ -3,7 +3,7 @@
 // Immutable; one per worker is faster than one for all (tls_server.h).
 #pragma once
 
-#include "net/openssl_owned.h"
+#include "crypto/openssl_owned.h"
 #include "net/tls_files.h"
 #include "net/tls_server.h"
 #include <sluice/diagnostic.h>
@@ -18,7 +18,7 @@ namespace sluice::net {
 struct TlsClientOptions {
   // Off only where somebody in between is no concern: then anybody may answer.
   bool verify = true;
-  std::string ca_file;  // empty: the authorities of the system
+  std::string ca_file;  // empty: the CAs of the system
   std::optional<CertificateFiles> certificate;
   std::vector<std::string> protocols{"http/1.1"};  // ALPN, best first
   TlsVersion minimum = TlsVersion::tls1_2;
@@ -31,12 +31,13 @@ class TlsClient {
 
   // For a connection to the host of this name or address, which the certificate has to bear. Null
   // if OpenSSL has no memory or the name is none.
-  [[nodiscard]] OwnedSsl new_ssl(const std::string& host) const noexcept;
+  [[nodiscard]] crypto::OwnedSsl new_ssl(const std::string& host) const noexcept;
 
  private:
-  TlsClient(OwnedContext context, bool verify) : context_(std::move(context)), verify_(verify) {}
+  TlsClient(crypto::OwnedContext context, bool verify)
+      : context_(std::move(context)), verify_(verify) {}
 
-  OwnedContext context_;
+  crypto::OwnedContext context_;
   bool verify_;
 };
 

@@ -19,8 +19,8 @@ constexpr std::size_t kFileBytesMax = std::size_t{4} << 20U;  // the system's au
 // Nobody is there to be asked for a password.
 int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*data*/) { return -1; }
 
-OwnedBio reader(const std::string& text) {
-  return OwnedBio{BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))};
+crypto::OwnedBio reader(const std::string& text) {
+  return crypto::OwnedBio{BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))};
 }
 
 // What OpenSSL says, without leaving it there for the next who asks.
@@ -30,8 +30,8 @@ std::string openssl_reason() {
   return reason != nullptr ? reason : "unknown error";
 }
 
-std::vector<OwnedCertificate> certificates_in(BIO* input) {
-  std::vector<OwnedCertificate> certificates;
+std::vector<crypto::OwnedCertificate> certificates_in(BIO* input) {
+  std::vector<crypto::OwnedCertificate> certificates;
   while (X509* const one = PEM_read_bio_X509(input, nullptr, no_password, nullptr)) {
     certificates.emplace_back(one);
   }
@@ -48,11 +48,11 @@ bool ended_well() noexcept {
 
 }  // namespace
 
-Parsed<std::vector<OwnedCertificate>> read_certificates(const std::string& path) {
+Parsed<std::vector<crypto::OwnedCertificate>> read_certificates(const std::string& path) {
   const Parsed<std::string> text = read_file(path, kFileBytesMax);
   if (!text) return tl::unexpected(text.error());
   ERR_clear_error();
-  std::vector<OwnedCertificate> certificates = certificates_in(reader(*text).get());
+  std::vector<crypto::OwnedCertificate> certificates = certificates_in(reader(*text).get());
   if (!ended_well()) {
     return mistake("certificate number " + std::to_string(certificates.size() + 1) + " in " +
                        quoted(path) + " cannot be read: " + openssl_reason(),
@@ -65,11 +65,11 @@ Parsed<std::vector<OwnedCertificate>> read_certificates(const std::string& path)
   return certificates;
 }
 
-Parsed<OwnedKey> read_key(const std::string& path) {
+Parsed<crypto::OwnedKey> read_key(const std::string& path) {
   const Parsed<std::string> text = read_file(path, kFileBytesMax);
   if (!text) return tl::unexpected(text.error());
   ERR_clear_error();
-  OwnedKey key{PEM_read_bio_PrivateKey(reader(*text).get(), nullptr, no_password, nullptr)};
+  crypto::OwnedKey key{PEM_read_bio_PrivateKey(reader(*text).get(), nullptr, no_password, nullptr)};
   const bool encrypted = text->find("ENCRYPTED") != std::string::npos;
   if (key == nullptr && encrypted) {
     ERR_clear_error();
@@ -85,24 +85,24 @@ Parsed<OwnedKey> read_key(const std::string& path) {
 }
 
 Parsed<void> use_certificate(SSL_CTX& context, const CertificateFiles& files) {
-  const Parsed<std::vector<OwnedCertificate>> chain = read_certificates(files.chain);
+  const Parsed<std::vector<crypto::OwnedCertificate>> chain = read_certificates(files.cert_file);
   if (!chain) return tl::unexpected(chain.error());
-  const Parsed<OwnedKey> key = read_key(files.key);
+  const Parsed<crypto::OwnedKey> key = read_key(files.key_file);
   if (!key) return tl::unexpected(key.error());
   if (X509_check_private_key(chain->front().get(), key->get()) != 1) {
     ERR_clear_error();
-    return mistake("the key in " + quoted(files.key) +
-                       " does not belong to the first certificate in " + quoted(files.chain),
+    return mistake("the key in " + quoted(files.key_file) +
+                       " does not belong to the first certificate in " + quoted(files.cert_file),
                    "give the two that were made together, the own certificate first");
   }
   if (SSL_CTX_use_certificate(&context, chain->front().get()) != 1 ||
       SSL_CTX_use_PrivateKey(&context, key->get()) != 1) {
-    return mistake("the certificate in " + quoted(files.chain) +
+    return mistake("the certificate in " + quoted(files.cert_file) +
                    " cannot be used: " + openssl_reason());
   }
   for (auto above = chain->begin() + 1; above != chain->end(); ++above) {
     if (SSL_CTX_add1_chain_cert(&context, above->get()) != 1) {
-      return mistake("the chain in " + quoted(files.chain) +
+      return mistake("the chain in " + quoted(files.cert_file) +
                      " cannot be used: " + openssl_reason());
     }
   }
@@ -110,9 +110,9 @@ Parsed<void> use_certificate(SSL_CTX& context, const CertificateFiles& files) {
 }
 
 Parsed<void> trust_authorities(SSL_CTX& context, const std::string& path) {
-  const Parsed<std::vector<OwnedCertificate>> authorities = read_certificates(path);
+  const Parsed<std::vector<crypto::OwnedCertificate>> authorities = read_certificates(path);
   if (!authorities) return tl::unexpected(authorities.error());
-  for (const OwnedCertificate& authority : *authorities) {
+  for (const crypto::OwnedCertificate& authority : *authorities) {
     if (X509_STORE_add_cert(SSL_CTX_get_cert_store(&context), authority.get()) != 1) {
       return mistake("an authority in " + quoted(path) + " cannot be used: " + openssl_reason());
     }
@@ -122,7 +122,7 @@ Parsed<void> trust_authorities(SSL_CTX& context, const std::string& path) {
 
 std::vector<std::string> names_of(X509& certificate) {
   std::vector<std::string> names;
-  const Owned<GENERAL_NAMES, GENERAL_NAMES_free> entries{static_cast<GENERAL_NAMES*>(
+  const crypto::Owned<GENERAL_NAMES, GENERAL_NAMES_free> entries{static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(&certificate, NID_subject_alt_name, nullptr, nullptr))};
   for (int i = 0; i < sk_GENERAL_NAME_num(entries.get()); ++i) {
     const GENERAL_NAME* const entry = sk_GENERAL_NAME_value(entries.get(), i);

@@ -3,7 +3,7 @@
 // For the control road.
 #pragma once
 
-#include "net/openssl_owned.h"
+#include "crypto/openssl_owned.h"
 #include <sluice/diagnostic.h>
 
 #include <string>
@@ -12,17 +12,18 @@
 namespace sluice::net {
 
 struct CertificateFiles {
-  std::string chain;  // PEM: the own certificate first, then those that lead to a known authority
-  std::string key;    // PEM, without a password
+  std::string cert_file;  // PEM: the own certificate first, then those that lead to a known CA
+  std::string key_file;   // PEM, without a password
 };
 
 // At least one.
-[[nodiscard]] Parsed<std::vector<OwnedCertificate>> read_certificates(const std::string& path);
-[[nodiscard]] Parsed<OwnedKey> read_key(const std::string& path);
+[[nodiscard]] Parsed<std::vector<crypto::OwnedCertificate>> read_certificates(
+    const std::string& path);
+[[nodiscard]] Parsed<crypto::OwnedKey> read_key(const std::string& path);
 
 // The context presents this certificate from now on.
 [[nodiscard]] Parsed<void> use_certificate(SSL_CTX& context, const CertificateFiles& files);
-// Peers are trusted if one of these certificates vouches for them.
+// Peers are trusted if one of these CAs has signed their certificate.
 [[nodiscard]] Parsed<void> trust_authorities(SSL_CTX& context, const std::string& path);
 
 // The names that a certificate is for, in lower case: those of its DNS entries, `*.` included.

@@ -24,8 +24,8 @@ int number_of(TlsVersion version) noexcept {
 
 }  // namespace
 
-OwnedContext new_context(const SSL_METHOD* method, TlsVersion minimum) noexcept {
-  OwnedContext context{SSL_CTX_new(method)};
+crypto::OwnedContext new_context(const SSL_METHOD* method, TlsVersion minimum) noexcept {
+  crypto::OwnedContext context{SSL_CTX_new(method)};
   if (context == nullptr || SSL_CTX_set_min_proto_version(context.get(), number_of(minimum)) != 1 ||
       SSL_CTX_set_cipher_list(context.get(), kCiphers) != 1) {
     ERR_clear_error();

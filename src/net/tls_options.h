@@ -1,7 +1,7 @@
 // What servers and clients of TLS have in common.
 #pragma once
 
-#include "net/openssl_owned.h"
+#include "crypto/openssl_owned.h"
 #include "net/tls_server.h"
 #include <sluice/diagnostic.h>
 
@@ -11,7 +11,8 @@
 namespace sluice::net {
 
 // Null if OpenSSL refuses.
-[[nodiscard]] OwnedContext new_context(const SSL_METHOD* method, TlsVersion minimum) noexcept;
+[[nodiscard]] crypto::OwnedContext new_context(const SSL_METHOD* method,
+                                               TlsVersion minimum) noexcept;
 
 // Each name behind its length, as ALPN writes lists.
 [[nodiscard]] Parsed<std::vector<unsigned char>> alpn_list(const std::vector<std::string>& names);

@@ -40,35 +40,33 @@ int choose_protocol(SSL* /*ssl*/, const unsigned char** chosen, unsigned char* s
 }
 
 Parsed<void> demand_client_certificates(SSL_CTX& context, const TlsServerOptions& options) {
-  if (options.client_certificates == ClientCertificates::off) return {};
+  if (options.client_auth == ClientAuth::off) return {};
   if (options.client_ca_file.empty()) {
-    return mistake("client certificates are asked for, but nobody vouches for them",
-                   "name a file with the certificates of their authorities");
+    return mistake("client certificates are requested, but no CA is trusted for them",
+                   "name a file with the certificates of their CAs");
   }
   Parsed<void> trusted = trust_authorities(context, options.client_ca_file);
   if (!trusted) return trusted;
   // Clients with several certificates choose by these names.
   SSL_CTX_set_client_CA_list(&context, SSL_load_client_CA_file(options.client_ca_file.c_str()));
-  const bool required = options.client_certificates == ClientCertificates::require;
+  const bool required = options.client_auth == ClientAuth::required;
   SSL_CTX_set_verify(&context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
                      nullptr);
   return {};
 }
 
-// A session is resumed only where the same clients are let in: one that began under authorities
-// that were since removed must not come back by its ticket.
-Parsed<void> confine_sessions(SSL_CTX& context, const TlsServerOptions& options) {
-  std::string rules = std::to_string(static_cast<int>(options.client_certificates));
-  if (options.client_certificates != ClientCertificates::off) {
+// Equal where the same clients are let in.
+Parsed<TlsServer::ClientTrust> client_trust_of(const TlsServerOptions& options) {
+  std::string rules = std::to_string(static_cast<int>(options.client_auth));
+  if (options.client_auth != ClientAuth::off) {
     const Parsed<std::string> authorities =
         read_file(options.client_ca_file, std::size_t{4} << 20U);
     if (!authorities) return tl::unexpected(authorities.error());
     rules += *authorities;
   }
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  TlsServer::ClientTrust digest{};
   SHA256(reinterpret_cast<const unsigned char*>(rules.data()), rules.size(), digest.data());
-  SSL_CTX_set_session_id_context(&context, digest.data(), digest.size());
-  return {};
+  return digest;
 }
 
 // All contexts of a server have it, also those that a name chooses.
@@ -129,12 +127,18 @@ Parsed<std::shared_ptr<const TlsServer>> TlsServer::load(const TlsServerOptions&
 }
 
 Parsed<void> TlsServer::add(const CertificateFiles& files, const TlsServerOptions& options) {
-  OwnedContext context = new_context(TLS_server_method(), options.minimum);
+  crypto::OwnedContext context = new_context(TLS_server_method(), options.minimum);
   if (context == nullptr) return mistake("OpenSSL gives no context for TLS");
   Parsed<void> result = use_certificate(*context, files);
   if (result) result = demand_client_certificates(*context, options);
-  if (result) result = confine_sessions(*context, options);
   if (!result) return result;
+  const Parsed<ClientTrust> trust = client_trust_of(options);
+  if (!trust) return tl::unexpected(trust.error());
+  client_trust_ = *trust;
+  // A session is resumed only where the same clients are let in: one that began under CAs that
+  // were since removed must not come back by its ticket.
+  SSL_CTX_set_session_id_context(context.get(), client_trust_.data(),
+                                 static_cast<unsigned>(client_trust_.size()));
   SSL_CTX_set_app_data(context.get(), this);
   use_tickets(*context);
   SSL_CTX_set_tlsext_servername_callback(context.get(), choose_certificate);

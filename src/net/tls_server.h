@@ -9,12 +9,13 @@
 // or twice for each connection.
 #pragma once
 
-#include "net/openssl_owned.h"
+#include "crypto/openssl_owned.h"
 #include "net/ticket_keys.h"
 #include "net/tls_files.h"
 #include <sluice/clock.h>
 #include <sluice/diagnostic.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -27,17 +28,17 @@ namespace sluice::net {
 
 enum class TlsVersion : std::uint8_t { tls1_2, tls1_3 };
 
-enum class ClientCertificates : std::uint8_t {
+enum class ClientAuth : std::uint8_t {
   off,
-  request,  // one that is given has to be good
-  require,
+  optional,  // a certificate that is presented has to be good
+  required,
 };
 
 struct TlsServerOptions {
   std::vector<CertificateFiles> certificates;      // the first also serves unknown names and none
   std::vector<std::string> protocols{"http/1.1"};  // ALPN, best first
-  ClientCertificates client_certificates = ClientCertificates::off;
-  std::string client_ca_file;  // who vouches for clients
+  ClientAuth client_auth = ClientAuth::off;
+  std::string client_ca_file;  // CAs of client certificates
   TlsVersion minimum = TlsVersion::tls1_2;
   std::shared_ptr<const TicketKeys> tickets;  // those that share them resume one another's
                                               // sessions; null: its own
@@ -58,6 +59,9 @@ class TlsServer {
   // In the format of ALPN.
   [[nodiscard]] const std::vector<unsigned char>& protocols() const noexcept { return protocols_; }
   [[nodiscard]] const TicketKeys& tickets() const noexcept { return *tickets_; }
+  // Equal where clients are asked for certificates in the same way, of the same CAs.
+  using ClientTrust = std::array<unsigned char, 32>;  // SHA-256
+  [[nodiscard]] const ClientTrust& client_trust() const noexcept { return client_trust_; }
   // Whether a session that authenticated its client by this certificate may still be resumed.
   [[nodiscard]] bool is_valid_now(const X509& certificate) const noexcept;
 
@@ -66,11 +70,12 @@ class TlsServer {
   [[nodiscard]] Parsed<void> add(const CertificateFiles& files, const TlsServerOptions& options);
   void remember_names(SSL_CTX& context);
 
-  std::vector<OwnedContext> contexts_;
+  std::vector<crypto::OwnedContext> contexts_;
   std::map<std::string, SSL_CTX*, std::less<>> by_name_;
   std::vector<unsigned char> protocols_;
   std::shared_ptr<const TicketKeys> tickets_;
   const Clock* clock_ = nullptr;
+  ClientTrust client_trust_{};
 };
 
 }  // namespace sluice::net

@@ -84,7 +84,7 @@ std::size_t gather(std::span<const iovec> parts, std::span<char> into) noexcept 
 }
 
 std::string subject_of(const X509& certificate) {
-  const OwnedBio text{BIO_new(BIO_s_mem())};
+  const crypto::OwnedBio text{BIO_new(BIO_s_mem())};
   if (text == nullptr) return {};
   X509_NAME_print_ex(text.get(), X509_get_subject_name(&certificate), 0, XN_FLAG_RFC2253);
   char* data = nullptr;
@@ -108,7 +108,7 @@ bool is_plain_uri(std::string_view uri) noexcept {
 
 // As services among themselves are named: spiffe://example.com/billing.
 std::string first_alternative_name(const X509& certificate) {
-  const Owned<GENERAL_NAMES, GENERAL_NAMES_free> names{static_cast<GENERAL_NAMES*>(
+  const crypto::Owned<GENERAL_NAMES, GENERAL_NAMES_free> names{static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(&certificate, NID_subject_alt_name, nullptr, nullptr))};
   for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
     const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), i);
@@ -123,7 +123,7 @@ std::string first_alternative_name(const X509& certificate) {
 
 }  // namespace
 
-TlsSession::TlsSession(OwnedSsl ssl, std::shared_ptr<const TlsServer> server,
+TlsSession::TlsSession(crypto::OwnedSsl ssl, std::shared_ptr<const TlsServer> server,
                        Socket& socket) noexcept
     : server_(std::move(server)), ssl_(std::move(ssl)), socket_(socket) {}
 
@@ -138,7 +138,7 @@ bool TlsSession::attach() noexcept {
 
 std::unique_ptr<TlsSession> TlsSession::accept(std::shared_ptr<const TlsServer> server,
                                                Socket& socket) {
-  OwnedSsl ssl{SSL_new(server->context_for({}))};
+  crypto::OwnedSsl ssl{SSL_new(server->context_for({}))};
   if (ssl == nullptr) return nullptr;
   SSL_set_accept_state(ssl.get());
   std::unique_ptr<TlsSession> session{new TlsSession{std::move(ssl), std::move(server), socket}};
@@ -147,7 +147,7 @@ std::unique_ptr<TlsSession> TlsSession::accept(std::shared_ptr<const TlsServer> 
 
 std::unique_ptr<TlsSession> TlsSession::connect(const TlsClient& client, Socket& socket,
                                                 const std::string& host) {
-  OwnedSsl ssl = client.new_ssl(host);
+  crypto::OwnedSsl ssl = client.new_ssl(host);
   if (ssl == nullptr) return nullptr;
   std::unique_ptr<TlsSession> session{new TlsSession{std::move(ssl), nullptr, socket}};
   return session->attach() ? std::move(session) : nullptr;

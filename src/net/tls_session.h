@@ -6,8 +6,8 @@
 // either becomes possible and tries again. One thread; not movable.
 #pragma once
 
+#include "crypto/openssl_owned.h"
 #include "net/io_result.h"
-#include "net/openssl_owned.h"
 #include "net/socket.h"
 #include "net/tls_client.h"
 #include "net/tls_server.h"
@@ -61,7 +61,8 @@ class TlsSession {
   [[nodiscard]] WallTime peer_valid_until() const noexcept;
 
  private:
-  TlsSession(OwnedSsl ssl, std::shared_ptr<const TlsServer> server, Socket& socket) noexcept;
+  TlsSession(crypto::OwnedSsl ssl, std::shared_ptr<const TlsServer> server,
+             Socket& socket) noexcept;
   [[nodiscard]] bool attach() noexcept;
   [[nodiscard]] IoResult explain(int returned) noexcept;
   [[nodiscard]] IoResult write_one(std::span<const char> bytes) noexcept;
@@ -69,7 +70,7 @@ class TlsSession {
   friend struct SocketBio;
 
   std::shared_ptr<const TlsServer> server_;  // which OpenSSL calls during the handshake
-  OwnedSsl ssl_;
+  crypto::OwnedSsl ssl_;
   Socket& socket_;
   IoFailure socket_failure_;
   char first_byte_ = '\0';  // that came from the peer; 0: none has

@@ -157,7 +157,7 @@ TEST_F(Tls, RefusesVersionsBelowTheMinimum) {
   modern.minimum = TlsVersion::tls1_3;
   EXPECT_TRUE((Connection{server(modern), client()}.stands()));
 
-  const OwnedContext old_context{SSL_CTX_new(TLS_client_method())};
+  const crypto::OwnedContext old_context{SSL_CTX_new(TLS_client_method())};
   SSL_CTX_set_max_proto_version(old_context.get(), TLS1_2_VERSION);
   for (const bool accepted : {true, false}) {
     const Loop loop;
@@ -165,7 +165,7 @@ TEST_F(Tls, RefusesVersionsBelowTheMinimum) {
     Talker server_end{*loop};
     server_end.open(std::move(pair.server));
     ASSERT_TRUE(server_end.stream.start_tls(accepted ? server() : server(modern)));
-    const OwnedSsl old{SSL_new(old_context.get())};
+    const crypto::OwnedSsl old{SSL_new(old_context.get())};
     SSL_set_fd(old.get(), pair.client.get());
     ASSERT_TRUE(loop.until([&] {
       (void)SSL_connect(old.get());
@@ -191,8 +191,8 @@ TEST_F(Tls, RefusesClientsThatSpeakNoneOfItsProtocols) {
 
 // A client of OpenSSL's own that presents the ticket it got before, if any.
 struct TicketClient {
-  OwnedContext context{SSL_CTX_new(TLS_client_method())};
-  Owned<SSL_SESSION, SSL_SESSION_free> session{nullptr};
+  crypto::OwnedContext context{SSL_CTX_new(TLS_client_method())};
+  crypto::Owned<SSL_SESSION, SSL_SESSION_free> session{nullptr};
   std::string subject;  // that the server knows it by
 
   void present(const IssuedCertificate& own) const {
@@ -208,7 +208,7 @@ struct TicketClient {
     Talker server_end{*loop};
     server_end.open(std::move(pair.server));
     if (!server_end.stream.start_tls(server)) std::abort();
-    const OwnedSsl ssl{SSL_new(context.get())};
+    const crypto::OwnedSsl ssl{SSL_new(context.get())};
     SSL_set_fd(ssl.get(), pair.client.get());
     SSL_set_tlsext_host_name(ssl.get(), "example.com");
     if (session != nullptr) SSL_set_session(ssl.get(), session.get());
@@ -244,7 +244,7 @@ TEST_F(Tls, DoesNotResumeSessionsThatBeganUnderOtherRules) {
   options.tickets = std::make_shared<const TicketKeys>();
   TicketClient ticket_client;
   EXPECT_FALSE(ticket_client.resumes(server(options)));
-  options.client_certificates = ClientCertificates::request;
+  options.client_auth = ClientAuth::optional;
   options.client_ca_file = authority_.file();
   EXPECT_FALSE(ticket_client.resumes(server(options)));
   EXPECT_TRUE(ticket_client.resumes(server(options)));
@@ -260,7 +260,7 @@ TEST_F(Tls, DoesNotResumeSessionsOfCertificatesThatAreNoLongerValid) {
     ManualClock clock{SystemClock{}.now()};
     TlsServerOptions options = server_options();
     options.clock = &clock;
-    options.client_certificates = ClientCertificates::require;
+    options.client_auth = ClientAuth::required;
     options.client_ca_file = authority_.file();
     const ServerPtr host = server(options);
     TicketClient ticket_client;

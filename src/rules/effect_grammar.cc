@@ -13,8 +13,8 @@ using config::Shape;
 using config::text;
 using config::word;
 
-constexpr std::uint64_t kWaitingMax = 1'000'000;
-constexpr std::uint64_t kRefusalsMax = 1'000'000;
+constexpr std::uint64_t kQueuedMax = 1'000'000;
+constexpr std::uint64_t kRejectionsMax = 1'000'000;
 
 }  // namespace
 
@@ -85,43 +85,75 @@ const Section& count_section() {
   return kSection;
 }
 
-const Section& over_section() {
+const Section& action_section() {
   static const Section kSection{
-      .name = "over",
+      .name = "action",
       .meaning =
-          "What happens to a request over the limit, in full. With `queue` it is held until it "
-          "fits, and answered as below when that takes too long.",
-      .keys = {{.name = "status",
-                .shape = number(400, 599),
-                .meaning = "The status of the answer.",
-                .fallback = "429"},
-               {.name = "body",
-                .shape = text(kBodyFormat),
-                .meaning = "The body of the answer, instead of a problem document."},
-               {.name = "headers",
-                .shape = map_of(over_headers_section),
-                .meaning = "Headers of the answer, besides those of every refusal.",
-                .examples = {"{x-docs: \"https://example.com/limits\"}"}},
-               {.name = "queue",
-                .shape = text(kDurationFormat),
-                .meaning = "The longest time that a request is held; for `leaky_bucket`.",
-                .examples = {"2s"}},
-               {.name = "waiting",
-                .shape = number(1, kWaitingMax),
-                .meaning = "At most so many requests are held at once, those of all keys together.",
-                .fallback = "1000"}},
-      .at_least_one = {{"status", "body", "headers", "queue"}},
-      .needs = {{"waiting", "queue"}},
-      .hints = {{"reject", "write over: reject, or over: {status: 429}"},
-                {"shadow", "write over: shadow"},
-                {"drop", "write over: drop"},
-                {"delay", "write over: {queue: 2s}"}}};
+          "What happens to a request that exceeds the limit, in full. With `queue` it waits until "
+          "it fits, and is rejected when that takes too long.",
+      .keys = {{.name = "queue",
+                .shape = map_of(queue_section),
+                .meaning = "Queues requests over the limit; for `leaky_bucket`.",
+                .examples = {"{max_delay: 2s}"}},
+               {.name = "reject",
+                .shape = map_of(reject_section),
+                .meaning = "The response to rejected requests.",
+                .examples = {"{status: 503}"}}},
+      .at_least_one = {{"queue", "reject"}},
+      .hints = {{"status", "write reject: {status: 429}"},
+                {"body", "write reject: {body: TEXT}"},
+                {"headers", "write reject: {headers: {NAME: VALUE}}"},
+                {"waiting", "write queue: {max_delay: 2s, max_queued: 50}"},
+                {"max_queued", "write queue: {max_delay: 2s, max_queued: 50}"},
+                {"max_delay", "write queue: {max_delay: 2s}"},
+                {"delay", "write queue: {max_delay: 2s}"},
+                {"shadow", "write action: shadow"},
+                {"drop", "write action: drop"}}};
   return kSection;
 }
 
-const Section& over_headers_section() {
-  static const Section kSection{.name = "over_headers",
-                                .meaning = "Headers of an answer.",
+const Section& queue_section() {
+  static const Section kSection{
+      .name = "queue",
+      .meaning = "Requests over the limit wait for their turn.",
+      .keys = {{.name = "max_delay",
+                .shape = text(kDurationFormat),
+                .meaning = "The longest time that a request is queued.",
+                .required = true,
+                .examples = {"2s"}},
+               {.name = "max_queued",
+                .shape = number(1, kQueuedMax),
+                .meaning = "How many requests are queued at once, those of all keys together.",
+                .fallback = "1000",
+                .formerly = {"waiting"}}},
+      .hints = {{"delay", "write max_delay: 2s"},
+                {"timeout", "write max_delay: 2s"},
+                {"size", "write max_queued: 50"}}};
+  return kSection;
+}
+
+const Section& reject_section() {
+  static const Section kSection{
+      .name = "reject",
+      .meaning = "The response to a rejected request.",
+      .keys = {{.name = "status",
+                .shape = number(400, 599),
+                .meaning = "Its status.",
+                .fallback = "429"},
+               {.name = "body",
+                .shape = text(kBodyFormat),
+                .meaning = "Its body, instead of a problem document."},
+               {.name = "headers",
+                .shape = map_of(reject_headers_section),
+                .meaning = "Its headers, besides those of every rejection.",
+                .examples = {"{x-docs: \"https://example.com/limits\"}"}}},
+      .at_least_one = {{"status", "body", "headers"}}};
+  return kSection;
+}
+
+const Section& reject_headers_section() {
+  static const Section kSection{.name = "reject_headers",
+                                .meaning = "Headers of a response.",
                                 .keys = {},
                                 .others = config::OtherKeys{.what = "HEADER",
                                                             .format = &kHeaderNameFormat,
@@ -134,18 +166,20 @@ const Section& block_section() {
   static const Section kSection{
       .name = "block",
       .meaning =
-          "A penalty: whoever was refused too often is refused for a while, whatever the limit "
-          "says.",
-      .keys = {{.name = "for",
+          "A penalty: a client that is rejected too often stays rejected for a while, whatever "
+          "the limit says.",
+      .keys = {{.name = "duration",
                 .shape = text(kDurationFormat),
                 .meaning = "How long the block lasts; blocked requests do not extend it.",
                 .required = true,
-                .examples = {"15m"}},
-               {.name = "after",
-                .shape = number(1, kRefusalsMax),
-                .meaning = "How many refusals by this rule it takes.",
-                .fallback = "1"}},
-      .hints = {{"duration", "write for: 15m"}, {"time", "write for: 15m"}}};
+                .examples = {"15m"},
+                .formerly = {"for"}},
+               {.name = "threshold",
+                .shape = number(1, kRejectionsMax),
+                .meaning = "How many rejections by this rule it takes.",
+                .fallback = "1",
+                .formerly = {"after"}}},
+      .hints = {{"time", "write duration: 15m"}}};
   return kSection;
 }
 

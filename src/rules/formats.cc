@@ -169,7 +169,7 @@ Problem check_regex(std::string_view text) {
       looks_around ? "RE2 has no look-around; write two rules" : "use the syntax of RE2"};
 }
 
-Problem check_zone(std::string_view text) {
+Problem check_timezone(std::string_view text) {
   if (!text.empty() && text.size() <= 64 && consists_of(text, "/_+-")) return std::nullopt;
   return Diagnostic{fmt::format("{} is no time zone", quoted(text)),
                     "use a name of the tz database, as in Europe/Berlin"};
@@ -352,7 +352,7 @@ const config::Format kPercentFormat{
     "PERCENT", "^[0-9]{1,5}(\\.[0-9])?%$",
     [](std::string_view text) { return problem_of(parse_permille(text)); }};
 const config::Format kRegexFormat{"REGEX", "^[\\s\\S]{1,1024}$", check_regex};
-const config::Format kZoneFormat{"ZONE", "^[A-Za-z0-9/_+-]{1,64}$", check_zone};
+const config::Format kTimezoneFormat{"TIMEZONE", "^[A-Za-z0-9/_+-]{1,64}$", check_timezone};
 const config::Format kBodyFormat{"text", "", check_body};
 
 }  // namespace sluice::rules

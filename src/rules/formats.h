@@ -30,7 +30,7 @@ extern const config::Format kDurationFormat;
 extern const config::Format kStatusFormat;
 extern const config::Format kPercentFormat;
 extern const config::Format kRegexFormat;
-extern const config::Format kZoneFormat;
+extern const config::Format kTimezoneFormat;
 extern const config::Format kBodyFormat;
 
 using StatusRange = std::pair<std::uint16_t, std::uint16_t>;

@@ -97,13 +97,15 @@ Count parse_count(const Node& map, const ParseContext& context) {
   return count;
 }
 
-// An answer's head has to fit a buffer, beside what every answer says.
-void parse_headers(const Node& headers, const ParseContext& context, Over& over) {
+namespace {
+
+// The headers of a response have to fit a buffer, beside those of every response.
+void parse_headers(const Node& headers, const ParseContext& context, Action& action) {
   constexpr std::size_t kBytesMax = std::size_t{16} << 10U;
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < headers.size(); ++i) {
     if (!context.checked.good(headers.value(i))) continue;
-    over.headers.emplace_back(lower_case(headers.key(i).text), headers.value(i).text);
+    action.headers.emplace_back(lower_case(headers.key(i).text), headers.value(i).text);
     bytes += headers.key(i).text.size() + headers.value(i).text.size();
   }
   if (bytes <= kBytesMax) return;
@@ -111,44 +113,55 @@ void parse_headers(const Node& headers, const ParseContext& context, Over& over)
                             fmt::format("use at most {}", kBytesMax));
 }
 
-Over parse_over(const Node& node, const ParseContext& context) {
-  Over over;
+void parse_queue(const Node& map, const ParseContext& context, Action& action) {
+  const Reader reader{map, queue_section(), context.checked};
+  action.kind = Action::Kind::queue;
+  action.max_queued = small(reader.number("max_queued"), action.max_queued);
+  const Node* max_delay = reader.find("max_delay");
+  const Parsed<Nanos> delay = parse_duration(max_delay == nullptr ? "" : max_delay->text);
+  if (delay) action.max_delay = *delay;
+  if (action.max_delay > Nanos{0} && action.max_delay <= core::kDelayMax) return;
+  if (max_delay != nullptr) {
+    context.diagnostics.error(
+        *max_delay, fmt::format("a max_delay of {} is out of range", quoted(max_delay->text)),
+        fmt::format("use more than 0s and at most {}", format_duration(core::kDelayMax)));
+  }
+  action.max_delay = std::chrono::seconds{1};  // lets the limits be checked all the same
+}
+
+void parse_reject(const Node& map, const ParseContext& context, Action& action) {
+  const Reader reader{map, reject_section(), context.checked};
+  action.status = static_cast<std::uint16_t>(reader.number("status").value_or(429));
+  action.body = reader.text("body");
+  if (const Node* headers = reader.find("headers")) parse_headers(*headers, context, action);
+}
+
+}  // namespace
+
+Action parse_action(const Node& node, const ParseContext& context) {
+  Action action;
   if (node.is_scalar()) {
-    over.kind = meaning_of(kOverWords, node.text);
-    return over;
+    action.kind = meaning_of(kActionWords, node.text);
+    return action;
   }
-  const Reader reader{node, over_section(), context.checked};
-  over.status = static_cast<std::uint16_t>(reader.number("status").value_or(429));
-  over.body = reader.text("body");
-  over.waiting = small(reader.number("waiting"), over.waiting);
-  if (const Node* headers = reader.find("headers")) parse_headers(*headers, context, over);
-  if (const Node* queue = reader.find("queue")) {
-    over.kind = Over::Kind::queue;
-    const Parsed<Nanos> delay = parse_duration(queue->text);
-    if (delay) over.max_delay = *delay;
-    if (over.max_delay <= Nanos{0} || over.max_delay > core::kQueueMax) {
-      context.diagnostics.error(*queue,
-                                fmt::format("a queue of {} is out of range", quoted(queue->text)),
-                                fmt::format("hold requests for more than 0s and at most {}",
-                                            format_duration(core::kQueueMax)));
-      over.max_delay = std::chrono::seconds{1};  // lets the limits be checked all the same
-    }
-  }
-  return over;
+  const Reader reader{node, action_section(), context.checked};
+  if (const Node* queue = reader.find("queue")) parse_queue(*queue, context, action);
+  if (const Node* reject = reader.find("reject")) parse_reject(*reject, context, action);
+  return action;
 }
 
 Block parse_block(const Node& map, const ParseContext& context) {
   const Reader reader{map, block_section(), context.checked};
   Block block;
-  block.after = small(reader.number("after"), 1);
-  if (const Node* lasts = reader.find("for")) {
-    const Parsed<Nanos> parsed = parse_duration(lasts->text);
-    if (parsed) block.lasts = *parsed;
-    if (block.lasts < kBlockMin || block.lasts > core::kPeriodMax) {
-      context.diagnostics.error(*lasts,
-                                fmt::format("a block of {} is out of range", quoted(lasts->text)),
-                                fmt::format("use {} to {}", format_duration(kBlockMin),
-                                            format_duration(core::kPeriodMax)));
+  block.threshold = small(reader.number("threshold"), 1);
+  if (const Node* duration = reader.find("duration")) {
+    const Parsed<Nanos> parsed = parse_duration(duration->text);
+    if (parsed) block.duration = *parsed;
+    if (block.duration < kBlockMin || block.duration > core::kPeriodMax) {
+      context.diagnostics.error(
+          *duration, fmt::format("a block of {} is out of range", quoted(duration->text)),
+          fmt::format("use {} to {}", format_duration(kBlockMin),
+                      format_duration(core::kPeriodMax)));
     }
   }
   return block;

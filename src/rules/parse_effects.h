@@ -1,4 +1,4 @@
-// What a request costs, which ones count, and what happens to those over the limit.
+// What a request costs, which ones count, and what happens to those that exceed the limit.
 #pragma once
 
 #include "rules/parse_context.h"
@@ -8,7 +8,7 @@ namespace sluice::rules {
 
 [[nodiscard]] CostRule parse_cost(const config::Node& node, const ParseContext& context);
 [[nodiscard]] Count parse_count(const config::Node& map, const ParseContext& context);
-[[nodiscard]] Over parse_over(const config::Node& node, const ParseContext& context);
+[[nodiscard]] Action parse_action(const config::Node& node, const ParseContext& context);
 [[nodiscard]] Block parse_block(const config::Node& map, const ParseContext& context);
 
 }  // namespace sluice::rules

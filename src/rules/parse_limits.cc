@@ -34,8 +34,8 @@ void read_options(const Reader& reader, Options& options) {
     options.refill = meaning_of(kRefillWords, node->text);
   }
   if (const Node* node = reader.find("align")) options.align = meaning_of(kAlignWords, node->text);
-  if (const Node* node = reader.find("zone")) options.zone = node->text;
-  options.granularity = duration_of(reader.find("granularity"));
+  if (const Node* node = reader.find("timezone")) options.timezone = node->text;
+  options.bucket_width = duration_of(reader.find("bucket_width"));
 }
 
 // ---- plain text
@@ -46,8 +46,8 @@ Parsed<Limit> plain_limit(const Node& node, const LimitDefaults& defaults) {
   if (defaults.burst) limit->burst = defaults.burst;
   if (defaults.refill) limit->refill = defaults.refill;
   if (defaults.align) limit->align = defaults.align;
-  if (defaults.zone) limit->zone = defaults.zone;
-  if (defaults.granularity) limit->granularity = defaults.granularity;
+  if (defaults.timezone) limit->timezone = defaults.timezone;
+  if (defaults.bucket_width) limit->bucket_width = defaults.bucket_width;
   return limit;
 }
 
@@ -77,16 +77,16 @@ std::optional<Limit> parse_amount(const Reader& reader, const ParseContext& cont
     context.diagnostics.error(*rate, limit.error());
     return std::nullopt;
   }
-  const auto concurrent = reader.number("concurrent");
-  if (!concurrent) return std::nullopt;
+  const auto max_concurrent = reader.number("max_concurrent");
+  if (!max_concurrent) return std::nullopt;
   if (algorithm && algorithm != Algorithm::concurrency) {
     context.diagnostics.error(
         *algorithm_node, fmt::format("{} does not count requests in flight", to_string(*algorithm)),
-        "leave 'algorithm' out, or write 'rate' instead of 'concurrent'");
+        "leave 'algorithm' out, or write 'rate' instead of 'max_concurrent'");
     return std::nullopt;
   }
-  Limit limit{.algorithm = Algorithm::concurrency, .amount = *concurrent};
-  limit.ttl = duration_of(reader.find("ttl"));
+  Limit limit{.algorithm = Algorithm::concurrency, .amount = *max_concurrent};
+  limit.slot_ttl = duration_of(reader.find("slot_ttl"));
   return limit;
 }
 
@@ -112,12 +112,12 @@ Diagnostic named(const Limit& limit, const Diagnostic& problem) {
 
 bool prove(const RuleLimit& limit, const Node& node, const LimitDefaults& defaults,
            const ParseContext& context) {
-  if (limit.limit.queue && limit.limit.algorithm != Algorithm::leaky_bucket) {
+  if (limit.limit.max_delay && limit.limit.algorithm != Algorithm::leaky_bucket) {
     context.diagnostics.error(
         node,
-        fmt::format("limit {}: {} cannot hold requests, as over: {{queue}} asks for",
+        fmt::format("limit {}: {} cannot queue requests, as action: {{queue}} asks for",
                     core::rate_text(limit.limit), to_string(limit.limit.algorithm)),
-        "choose algorithm: leaky_bucket, or another 'over'");
+        "choose algorithm: leaky_bucket, or another 'action'");
     return false;
   }
   if (auto problem = context.prover.check(limit.limit)) {
@@ -156,8 +156,8 @@ std::optional<RuleLimit> parse_one(const Node& node, const LimitDefaults& defaul
   }
   if (!result) return std::nullopt;
   Limit& limit = result->limit;
-  limit.count_denied = defaults.count_denied && limit.algorithm != Algorithm::concurrency;
-  limit.queue = defaults.queue;
+  limit.count_rejected = defaults.count_rejected && limit.algorithm != Algorithm::concurrency;
+  limit.max_delay = defaults.max_delay;
   result->place = node.place();
   if (!prove(*result, node, defaults, context)) return std::nullopt;
   return result;
@@ -174,10 +174,10 @@ std::optional<Diagnostic> LimitProver::check(const Limit& limit) {
   // An amount within its range does not matter to a calendar window, everything else may.
   if (!limit.unit || limit.amount < 1 || limit.amount > core::kAmountMax) return compiled();
   const std::string calendar =
-      fmt::format("{} {} {} {} {} {} {} {} {}", to_string(*limit.unit), limit.zone.value_or(""),
+      fmt::format("{} {} {} {} {} {} {} {} {}", to_string(*limit.unit), limit.timezone.value_or(""),
                   to_string(limit.algorithm), limit.burst.value_or(0), limit.refill.has_value(),
-                  limit.align ? to_string(*limit.align) : "", limit.granularity.has_value(),
-                  limit.queue.has_value(), limit.count_denied);
+                  limit.align ? to_string(*limit.align) : "", limit.bucket_width.has_value(),
+                  limit.max_delay.has_value(), limit.count_rejected);
   const auto found = calendars_.find(calendar);
   return found != calendars_.end() ? found->second
                                    : calendars_.emplace(calendar, compiled()).first->second;
@@ -189,7 +189,7 @@ LimitDefaults parse_limit_defaults(const Reader& rule) {
     defaults.algorithm = meaning_of(kAlgorithmWords, node->text);
   }
   read_options(rule, defaults);
-  defaults.count_denied = rule.flag("count_denied", false);
+  defaults.count_rejected = rule.flag("count_rejected", false);
   return defaults;
 }
 
@@ -251,8 +251,9 @@ std::string limit_identity(const RuleLimit& limit) {
   const bool has_slices = numbers.algorithm == Algorithm::sliding_buckets;
   return fmt::format("{} {} {} {} {} {}", to_string(numbers.algorithm), period,
                      to_string(numbers.refill.value_or(Refill::continuous)),
-                     to_string(numbers.align.value_or(Align::epoch)), numbers.zone.value_or("UTC"),
-                     has_slices ? numbers.granularity.value_or(eighth).count() : 0);
+                     to_string(numbers.align.value_or(Align::epoch)),
+                     numbers.timezone.value_or("UTC"),
+                     has_slices ? numbers.bucket_width.value_or(eighth).count() : 0);
 }
 
 }  // namespace sluice::rules

@@ -17,14 +17,14 @@ struct LimitDefaults {
   std::optional<std::uint64_t> burst;
   std::optional<Refill> refill;
   std::optional<Align> align;
-  std::optional<std::string> zone;
-  std::optional<Nanos> granularity;
+  std::optional<std::string> timezone;
+  std::optional<Nanos> bucket_width;
   // For all limits.
-  bool count_denied = false;
-  std::optional<Nanos> queue;  // of `over`
+  bool count_rejected = false;
+  std::optional<Nanos> max_delay;  // of `action: {queue}`
 
   [[nodiscard]] bool any_for_plain_text() const noexcept {
-    return algorithm || burst || refill || align || zone || granularity;
+    return algorithm || burst || refill || align || timezone || bucket_width;
   }
 };
 

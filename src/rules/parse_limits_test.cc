@@ -21,7 +21,7 @@ std::string identity_of(const std::string& limit) {
 TEST(LimitIdentity, LeavesOutAmountAndBurst) {
   EXPECT_EQ(identity_of("100/1s"), identity_of("200/1s"));
   EXPECT_EQ(identity_of("100/1s"), identity_of("{rate: 100/1s, burst: 7}"));
-  EXPECT_EQ(identity_of("{concurrent: 5}"), identity_of("{concurrent: 6, ttl: 5s}"));
+  EXPECT_EQ(identity_of("{max_concurrent: 5}"), identity_of("{max_concurrent: 6, slot_ttl: 5s}"));
 }
 
 TEST(LimitIdentity, IsTheSameForADefaultThatIsWrittenOut) {
@@ -29,9 +29,9 @@ TEST(LimitIdentity, IsTheSameForADefaultThatIsWrittenOut) {
             identity_of("{rate: 5/1h, algorithm: token_bucket, refill: continuous}"));
   EXPECT_EQ(identity_of("{rate: 5/1h, algorithm: fixed_window}"),
             identity_of("{rate: 5/60m, algorithm: fixed_window, align: epoch}"));
-  EXPECT_EQ(identity_of("5/day"), identity_of("{rate: 5/day, zone: UTC, align: calendar}"));
+  EXPECT_EQ(identity_of("5/day"), identity_of("{rate: 5/day, timezone: UTC, align: calendar}"));
   EXPECT_EQ(identity_of("{rate: 5/8s, algorithm: sliding_buckets}"),
-            identity_of("{rate: 5/8s, algorithm: sliding_buckets, granularity: 1s}"));
+            identity_of("{rate: 5/8s, algorithm: sliding_buckets, bucket_width: 1s}"));
 }
 
 TEST(LimitIdentity, HoldsWhateverElseMakesACounter) {
@@ -42,9 +42,9 @@ TEST(LimitIdentity, HoldsWhateverElseMakesACounter) {
             identity_of("{rate: 5/1h, algorithm: fixed_window, align: first_request}"));
   EXPECT_NE(identity_of("5/day"), identity_of("5/week"));
   EXPECT_NE(identity_of("5/day"), identity_of("{rate: 5/1d, algorithm: fixed_window}"));
-  EXPECT_NE(identity_of("5/day"), identity_of("{rate: 5/day, zone: Europe/Berlin}"));
+  EXPECT_NE(identity_of("5/day"), identity_of("{rate: 5/day, timezone: Europe/Berlin}"));
   EXPECT_NE(identity_of("{rate: 5/8s, algorithm: sliding_buckets}"),
-            identity_of("{rate: 5/8s, algorithm: sliding_buckets, granularity: 2s}"));
+            identity_of("{rate: 5/8s, algorithm: sliding_buckets, bucket_width: 2s}"));
 }
 
 TEST(LimitIdentity, OfANamedLimitIsItsName) {
@@ -60,8 +60,8 @@ TEST(LimitProver, FindsABadCalendarAfterAGoodOne) {
       "rules:\n"
       "- {name: a, limit: 5/month}\n"
       "- {name: b, limit: 6/month}\n"
-      "- {name: c, limit: {rate: 5/month, zone: Mars/Olympus}}\n"
-      "- {name: d, limit: {rate: 6/month, zone: Mars/Olympus}}\n"
+      "- {name: c, limit: {rate: 5/month, timezone: Mars/Olympus}}\n"
+      "- {name: d, limit: {rate: 6/month, timezone: Mars/Olympus}}\n"
       "- {name: e, limit: {rate: 5/month, burst: 3}}\n"
       "- {name: f, limit: 0/month}\n",
       "f", diagnostics);

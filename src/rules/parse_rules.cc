@@ -43,7 +43,7 @@ void read_whom(const Reader& reader, Rule& rule, const ParseContext& context) {
     rule.per = parse_per_list(*per, context);
     check_path_parameters(rule.match, rule.per, *per, context);
   }
-  read_word(reader, "missing", kMissingWords, rule.missing);
+  read_word(reader, "on_missing", kOnMissingWords, rule.on_missing);
   rule.before_auth = reader.flag("before_auth", false);
 }
 
@@ -57,7 +57,7 @@ void check_defaults_are_used(const Reader& reader, const Node* limits, const Nod
   }
   if (used) return;
   for (const std::string_view key :
-       {"burst", "algorithm", "refill", "align", "zone", "granularity"}) {
+       {"burst", "algorithm", "refill", "align", "timezone", "bucket_width"}) {
     if (!reader.has(key)) continue;
     context.diagnostics.error(
         *reader.find(key),
@@ -68,7 +68,7 @@ void check_defaults_are_used(const Reader& reader, const Node* limits, const Nod
 
 void read_limits(const Reader& reader, Rule& rule, const ParseContext& context) {
   LimitDefaults defaults = parse_limit_defaults(reader);
-  if (rule.over.kind == Over::Kind::queue) defaults.queue = rule.over.max_delay;
+  if (rule.action.kind == Action::Kind::queue) defaults.max_delay = rule.action.max_delay;
   const Node* limits = reader.find("limit");
   const Node* tiers = reader.find("tiers");
   if (limits != nullptr) rule.limits = parse_limits(*limits, defaults, context);
@@ -79,14 +79,14 @@ void read_limits(const Reader& reader, Rule& rule, const ParseContext& context) 
 void read_effects(const Reader& reader, Rule& rule, const ParseContext& context) {
   if (const Node* cost = reader.find("cost")) rule.cost = parse_cost(*cost, context);
   if (const Node* count = reader.find("count")) rule.count = parse_count(*count, context);
-  if (const Node* over = reader.find("over")) rule.over = parse_over(*over, context);
+  if (const Node* action = reader.find("action")) rule.action = parse_action(*action, context);
   if (const Node* block = reader.find("block")) rule.block = parse_block(*block, context);
 }
 
 void read_keeping(const Reader& reader, Rule& rule) {
   read_word(reader, "on_change", kOnChangeWords, rule.on_change);
   read_word(reader, "on_table_full", kOnTableFullWords, rule.on_table_full);
-  rule.scale = reader.flag("scale", false);
+  rule.thread_leases = reader.flag("thread_leases", false);
   read_word(reader, "mode", kModeWords, rule.mode);
   read_word(reader, "on_failure", kOnFailureWords, rule.on_failure);
   if (const Node* tolerance = reader.find("tolerance")) {
@@ -107,43 +107,43 @@ Rule read_rule(const Node& node, const ParseContext& context) {
   return rule;
 }
 
-struct RulesMax {
-  std::uint64_t all = 10'000;
+struct MaxRules {
+  std::uint64_t total = 10'000;
   std::uint64_t per_domain = 10'000;
 };
 
-RulesMax read_rules_max(const Reader& file, const Checked& checked) {
-  const Node* const node = file.find("rules_max");
+MaxRules read_max_rules(const Reader& file, const Checked& checked) {
+  const Node* const node = file.find("max_rules");
   if (node == nullptr) return {};
   if (node->is_scalar()) {
     const std::uint64_t most = config::number_of(*node);
-    return {.all = most, .per_domain = most};
+    return {.total = most, .per_domain = most};
   }
-  const Reader reader{*node, rules_max_section(), checked};
-  const RulesMax usual;
-  return {.all = reader.number("all").value_or(usual.all),
+  const Reader reader{*node, max_rules_section(), checked};
+  const MaxRules usual;
+  return {.total = reader.number("total").value_or(usual.total),
           .per_domain = reader.number("per_domain").value_or(usual.per_domain)};
 }
 
-bool too_many(const Node& list, const RulesMax& max, Diagnostics& diagnostics) {
-  if (list.children.size() <= max.all) return false;
+bool too_many(const Node& list, const MaxRules& max, Diagnostics& diagnostics) {
+  if (list.children.size() <= max.total) return false;
   diagnostics.error(
       list,
-      fmt::format("rules_max: there are {} rules, at most {} are allowed", list.children.size(),
-                  max.all),
-      fmt::format("remove some, or write rules_max: {} beside 'rules'", list.children.size()));
+      fmt::format("max_rules: there are {} rules, at most {} are allowed", list.children.size(),
+                  max.total),
+      fmt::format("remove some, or write max_rules: {} beside 'rules'", list.children.size()));
   return true;
 }
 
-void check_domains(const std::vector<WrittenRule>& rules, const RulesMax& max,
+void check_domains(const std::vector<WrittenRule>& rules, const MaxRules& max,
                    Diagnostics& diagnostics) {
   std::unordered_map<std::string_view, std::size_t> counts;
   for (const auto& [rule, node] : rules) {
     if (++counts[rule->domain] != max.per_domain + 1) continue;
     diagnostics.error(*node,
-                      fmt::format("rules_max: the domain {} has more than {} rules",
+                      fmt::format("max_rules: the domain {} has more than {} rules",
                                   quoted(rule->domain), max.per_domain),
-                      "remove some, or raise per_domain of rules_max");
+                      "remove some, or raise per_domain of max_rules");
   }
 }
 
@@ -195,10 +195,10 @@ RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagno
   const Reader reader{map, rules_file_section(), checked};
   RuleList list;
   read_word(reader, "unmatched", kUnmatchedWords, list.unmatched);
-  list.ignore_case = read_ignoring(reader, "ignore_case");
-  list.ignore_parameters = read_ignoring(reader, "ignore_parameters");
+  list.case_insensitive_paths = read_ignoring(reader, "case_insensitive_paths");
+  list.ignore_path_parameters = read_ignoring(reader, "ignore_path_parameters");
   list.escaped_slashes = read_escaped_slashes(reader, checked, diagnostics);
-  const RulesMax max = read_rules_max(reader, checked);
+  const MaxRules max = read_max_rules(reader, checked);
   const Node* rules = reader.find("rules");
   if (rules == nullptr || too_many(*rules, max, diagnostics)) return list;
 
@@ -212,8 +212,8 @@ RuleList read_rules(const Node& map, const Checked& checked, Diagnostics& diagno
     written.push_back({&list.rules.back(), node});
   }
   check_rules_together(written, context);
-  check_case(written, list.ignore_case, context);
-  check_parameters(written, list.ignore_parameters, context);
+  check_case(written, list.case_insensitive_paths, context);
+  check_parameters(written, list.ignore_path_parameters, context);
   check_prefixes(written, context);
   check_escaped_slashes(written, list.escaped_slashes, context);
   check_domains(written, max, diagnostics);

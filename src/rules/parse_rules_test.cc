@@ -66,12 +66,12 @@ TEST(ParseRules, AnAbsentKeyIsItsDefault) {
   const Rule fresh;
   EXPECT_EQ(rule.domain, "default");
   EXPECT_THAT(rule.per, IsEmpty());
-  EXPECT_EQ(rule.missing, Missing::ip);
+  EXPECT_EQ(rule.on_missing, OnMissing::ip);
   EXPECT_FALSE(rule.tiers);
   EXPECT_EQ(rule.cost.constant, 1U);
   EXPECT_FALSE(rule.count);
-  EXPECT_EQ(rule.over.kind, Over::Kind::reject);
-  EXPECT_EQ(rule.over.status, 429);
+  EXPECT_EQ(rule.action.kind, Action::Kind::reject);
+  EXPECT_EQ(rule.action.status, 429);
   EXPECT_FALSE(rule.block);
   EXPECT_FALSE(rule.before_auth);
   EXPECT_EQ(rule.mode, Mode::automatic);
@@ -130,7 +130,7 @@ TEST(ParseRules, ReadsEveryKeyOfTheLanguage) {
   EXPECT_EQ(rule.per[2].name, "x-team");
   EXPECT_EQ(rule.per[5].kind, Per::Kind::attribute);
   EXPECT_EQ(rule.per[5].name, "team");
-  EXPECT_EQ(rule.missing, Missing::skip);
+  EXPECT_EQ(rule.on_missing, OnMissing::skip);
   EXPECT_EQ(rule.cost.kind, CostRule::Kind::header);
   EXPECT_EQ(rule.cost.name, "x-cost");
   EXPECT_EQ(rule.cost.max, 10U);
@@ -143,17 +143,17 @@ TEST(ParseRules, ReadsEveryKeyOfTheLanguage) {
   EXPECT_EQ(rule.count->header->name, "x-login");
   EXPECT_EQ(rule.count->header->value.text, "failed");
   EXPECT_TRUE(rule.count->after);
-  EXPECT_EQ(rule.over.status, 420);
-  EXPECT_EQ(rule.over.body, "calm down\n");
-  EXPECT_THAT(rule.over.headers, ElementsAre(Pair("x-docs", "https://example.com")));
+  EXPECT_EQ(rule.action.status, 420);
+  EXPECT_EQ(rule.action.body, "calm down\n");
+  EXPECT_THAT(rule.action.headers, ElementsAre(Pair("x-docs", "https://example.com")));
   ASSERT_TRUE(rule.block);
-  EXPECT_EQ(rule.block->lasts, 15min);
-  EXPECT_EQ(rule.block->after, 3U);
+  EXPECT_EQ(rule.block->duration, 15min);
+  EXPECT_EQ(rule.block->threshold, 3U);
   EXPECT_EQ(rule.group, "users");
   EXPECT_EQ(rule.on_change, OnChange::proportional);
   EXPECT_EQ(rule.on_table_full, OnTableFull::reject);
-  EXPECT_FALSE(rule.scale);
-  EXPECT_TRUE(rule_named(list, "windows").scale);
+  EXPECT_FALSE(rule.thread_leases);
+  EXPECT_TRUE(rule_named(list, "windows").thread_leases);
   EXPECT_EQ(rule.mode, Mode::lease);
   EXPECT_EQ(rule.tolerance_permille, 5U);
   EXPECT_EQ(rule.on_failure, OnFailure::open);
@@ -164,15 +164,15 @@ TEST(ParseRules, ReadsEveryFormOfALimit) {
   const Rule& rule = rule_named(list, "everything");
   ASSERT_EQ(rule.limits.size(), 8U);
   EXPECT_EQ(rule.limits[0].limit.burst, 200U) << "plain text takes the rule's options";
-  EXPECT_TRUE(rule.limits[0].limit.count_denied);
+  EXPECT_TRUE(rule.limits[0].limit.count_rejected);
   EXPECT_EQ(rule.limits[1].limit.algorithm, Algorithm::leaky_bucket);
   EXPECT_EQ(rule.limits[1].limit.burst, 5U);
   EXPECT_EQ(rule.limits[1].name, "pace");
-  EXPECT_EQ(rule.limits[2].limit.granularity, 1min);
+  EXPECT_EQ(rule.limits[2].limit.bucket_width, 1min);
   EXPECT_EQ(rule.limits[2].limit.burst, std::nullopt) << "a map takes none of them";
   EXPECT_EQ(rule.limits[3].limit.algorithm, Algorithm::fixed_window);
   EXPECT_EQ(rule.limits[3].limit.unit, CalendarUnit::month);
-  EXPECT_EQ(rule.limits[3].limit.zone, "Europe/Berlin");
+  EXPECT_EQ(rule.limits[3].limit.timezone, "Europe/Berlin");
   EXPECT_EQ(rule.limits[4].limit.refill, Refill::interval);
   ASSERT_TRUE(rule.limits[5].from);
   EXPECT_EQ(rule.limits[5].from->kind, AmountFrom::Kind::claim);
@@ -196,22 +196,22 @@ TEST(ParseRules, ReadsEveryFormOfALimit) {
   const Limit& slots = rule_named(list, "in-flight").limits.at(0).limit;
   EXPECT_EQ(slots.algorithm, Algorithm::concurrency);
   EXPECT_EQ(slots.amount, 20U);
-  EXPECT_EQ(slots.ttl, 30s);
+  EXPECT_EQ(slots.slot_ttl, 30s);
   EXPECT_EQ(rule_named(list, "windows").limits.at(0).limit.align, Align::first_request);
-  EXPECT_EQ(rule_named(list, "calendar").limits.at(0).limit.zone, "America/New_York");
-  EXPECT_EQ(rule_named(list, "slices").limits.at(0).limit.granularity, 1min);
+  EXPECT_EQ(rule_named(list, "calendar").limits.at(0).limit.timezone, "America/New_York");
+  EXPECT_EQ(rule_named(list, "slices").limits.at(0).limit.bucket_width, 1min);
 }
 
 TEST(ParseRules, ReadsWhatHappensOverTheLimit) {
   const RuleList list = good(content_of(kCorpus / "rules" / "every_key.yaml"));
   const Rule& queued = rule_named(list, "queued");
-  EXPECT_EQ(queued.over.kind, Over::Kind::queue);
-  EXPECT_EQ(queued.over.max_delay, 2s);
-  EXPECT_EQ(queued.over.waiting, 50U);
-  EXPECT_EQ(queued.limits.at(0).limit.queue, 2s);
-  EXPECT_EQ(rule_named(list, "before").over.kind, Over::Kind::drop);
-  EXPECT_EQ(rule_named(list, "quietly").over.kind, Over::Kind::shadow);
-  EXPECT_EQ(rule_named(list, "constant").over.kind, Over::Kind::reject);
+  EXPECT_EQ(queued.action.kind, Action::Kind::queue);
+  EXPECT_EQ(queued.action.max_delay, 2s);
+  EXPECT_EQ(queued.action.max_queued, 50U);
+  EXPECT_EQ(queued.limits.at(0).limit.max_delay, 2s);
+  EXPECT_EQ(rule_named(list, "before").action.kind, Action::Kind::drop);
+  EXPECT_EQ(rule_named(list, "quietly").action.kind, Action::Kind::shadow);
+  EXPECT_EQ(rule_named(list, "constant").action.kind, Action::Kind::reject);
 }
 
 TEST(ParseRules, ReadsCostsAndAddressPrefixes) {
@@ -228,11 +228,11 @@ TEST(ParseRules, ReadsCostsAndAddressPrefixes) {
   EXPECT_EQ(rule_named(list, "constant").per[0].v6_bits, 64) << "ip/N leaves IPv6 alone";
 }
 
-TEST(ParseRules, CountDeniedSkipsRequestsInFlight) {
+TEST(ParseRules, CountRejectedSkipsRequestsInFlight) {
   const RuleList list = good(content_of(kCorpus / "rules" / "forms.yaml"));
   const Rule& mixed = rule_named(list, "mixed-with-concurrency");
-  EXPECT_TRUE(mixed.limits.at(0).limit.count_denied);
-  EXPECT_FALSE(mixed.limits.at(1).limit.count_denied);
+  EXPECT_TRUE(mixed.limits.at(0).limit.count_rejected);
+  EXPECT_FALSE(mixed.limits.at(1).limit.count_rejected);
 }
 
 TEST(ParseRules, EveryGoodFileIsAccepted) {
@@ -307,21 +307,21 @@ TEST(ParseRules, TooManyRulesAreANamedError) {
   const std::string yaml = many_rules(11, "    limit: 1/1s\n");
   const auto told = [&](std::string_view max) {
     config::Diagnostics diagnostics;
-    (void)parse_rules_text(yaml + "rules_max: " + std::string{max} + "\n", "f", diagnostics);
+    (void)parse_rules_text(yaml + "max_rules: " + std::string{max} + "\n", "f", diagnostics);
     return diagnostics.empty() ? "" : diagnostics.sorted().front().headline();
   };
   constexpr std::string_view kInAll =
-      "f:2:3: rules_max: there are 11 rules, at most 10 are allowed; remove some, or write "
-      "rules_max: 11 beside 'rules'";
+      "f:2:3: max_rules: there are 11 rules, at most 10 are allowed; remove some, or write "
+      "max_rules: 11 beside 'rules'";
   constexpr std::string_view kInADomain =
-      "f:22:5: rules_max: the domain 'default' has more than 10 rules; remove some, or raise "
-      "per_domain of rules_max";
+      "f:22:5: max_rules: the domain 'default' has more than 10 rules; remove some, or raise "
+      "per_domain of max_rules";
   EXPECT_EQ(told("10"), kInAll);
-  EXPECT_EQ(told("{all: 10}"), kInAll);
+  EXPECT_EQ(told("{total: 10}"), kInAll);
   EXPECT_EQ(told("{per_domain: 10}"), kInADomain);
-  EXPECT_EQ(told("{all: 11, per_domain: 10}"), kInADomain);
+  EXPECT_EQ(told("{total: 11, per_domain: 10}"), kInADomain);
   EXPECT_EQ(told("11"), "");
-  EXPECT_EQ(told("{all: 11, per_domain: 11}"), "");
+  EXPECT_EQ(told("{total: 11, per_domain: 11}"), "");
 }
 
 TEST(ParseRules, MoreRulesThanUsualAreAllowedByAKey) {
@@ -329,7 +329,7 @@ TEST(ParseRules, MoreRulesThanUsualAreAllowedByAKey) {
   config::Diagnostics diagnostics;
   (void)parse_rules_text(yaml, "f", diagnostics);
   EXPECT_EQ(diagnostics.errors(), 1U);
-  EXPECT_EQ(good(yaml + "rules_max: 10001\n").rules.size(), 10'001U);
+  EXPECT_EQ(good(yaml + "max_rules: 10001\n").rules.size(), 10'001U);
 }
 
 // Ten times as many take about ten times as long: were each compared with all the others, it would
@@ -395,9 +395,9 @@ TEST(ParseRules, WarnsOfLimitsThatApplyOnly) {
     return diagnostics.text();
   };
   EXPECT_EQ(warned("limit: 5/1s, group: g"), "");
-  EXPECT_EQ(warned("limit: 5/1s, per: header.x-a, missing: skip"), "");
+  EXPECT_EQ(warned("limit: 5/1s, per: header.x-a, on_missing: skip"), "");
   EXPECT_THAT(warned("limit: 5/1s, per: header.x-a"), HasSubstr("is shed with 503"));
-  EXPECT_THAT(warned("limit: 5/1s, over: shadow"), HasSubstr("are not told of it"));
+  EXPECT_THAT(warned("limit: 5/1s, action: shadow"), HasSubstr("are not told of it"));
 }
 
 // MAX_DELAY times the rate is what one key can hold.
@@ -409,54 +409,60 @@ TEST(ParseRules, WarnsOfQueuesThatOneClientCanFill) {
     EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
     return diagnostics.text();
   };
-  EXPECT_EQ(told("limit: 10/1s\n    per: ip\n    over: {queue: 2s, waiting: 21}\n"), "");
+  EXPECT_EQ(
+      told("limit: 10/1s\n    per: ip\n    action: {queue: {max_delay: 2s, max_queued: 21}}\n"),
+      "");
   EXPECT_THAT(
-      told("limit: 10/1s\n    per: ip\n    over: {queue: 2s, waiting: 20}\n"),
-      HasSubstr("r:6:32: warning: one client can take all 20 places of this queue: in 2s its "
-                "limit lets 20 wait; write a 'waiting' of several times 20, or a shorter "
-                "'queue'"));
-  EXPECT_EQ(told("limit: 10/1s\n    per: ip\n    over: {queue: 90s}\n"), "");
-  EXPECT_THAT(told("limit: 10/1s\n    per: ip\n    over: {queue: 100s}\n"),
+      told("limit: 10/1s\n    per: ip\n    action: {queue: {max_delay: 2s, max_queued: 20}}\n"),
+      HasSubstr("r:6:49: warning: one client can take all 20 places of this queue: in 2s its "
+                "limit lets 20 wait; write a 'max_queued' of several times 20, or a shorter "
+                "'max_delay'"));
+  EXPECT_EQ(told("limit: 10/1s\n    per: ip\n    action: {queue: {max_delay: 90s}}\n"), "");
+  EXPECT_THAT(told("limit: 10/1s\n    per: ip\n    action: {queue: {max_delay: 100s}}\n"),
               HasSubstr("one client can take all 1000 places"));
-  EXPECT_EQ(told("limit: 10/1s\n    over: {queue: 100s}\n"), "") << "one queue for all, as written";
-  EXPECT_EQ(told("limit: 10/1s\n    per: ip\n    cost: 5\n    burst: 5\n    over: {queue: 100s}\n"),
+  EXPECT_EQ(told("limit: 10/1s\n    action: {queue: {max_delay: 100s}}\n"), "")
+      << "one queue for all, as written";
+  EXPECT_EQ(told("limit: 10/1s\n    per: ip\n    cost: 5\n    burst: 5\n    action: {queue: "
+                 "{max_delay: 100s}}\n"),
             "");
-  EXPECT_THAT(told("limit: 1/1s\n    per: ip\n    over: {queue: 2s, waiting: 9}\n"
+  EXPECT_THAT(told("limit: 1/1s\n    per: ip\n    action: {queue: {max_delay: 2s, max_queued: 9}}\n"
                    "    tiers: {by: client.tier, values: {gold: 10/1s}}\n"),
               HasSubstr("one client can take all 9 places"));
 }
 
 TEST(ParseRules, ReadsWhereCaseIsIgnored) {
   config::Diagnostics diagnostics;
-  const RuleList all = parse_rules_text("ignore_case: true\nrules: []\n", "r", diagnostics);
-  EXPECT_TRUE(all.ignore_case.everywhere);
-  const RuleList some =
-      parse_rules_text("ignore_case: [intranet.example.com]\nrules: []\n", "r", diagnostics);
-  EXPECT_TRUE(some.ignore_case.holds_for("intranet.example.com"));
-  EXPECT_FALSE(some.ignore_case.holds_for("example.com"));
+  const RuleList all =
+      parse_rules_text("case_insensitive_paths: true\nrules: []\n", "r", diagnostics);
+  EXPECT_TRUE(all.case_insensitive_paths.everywhere);
+  const RuleList some = parse_rules_text(
+      "case_insensitive_paths: [intranet.example.com]\nrules: []\n", "r", diagnostics);
+  EXPECT_TRUE(some.case_insensitive_paths.holds_for("intranet.example.com"));
+  EXPECT_FALSE(some.case_insensitive_paths.holds_for("example.com"));
   const RuleList below =
-      parse_rules_text("ignore_case: ['*.Example.com.']\nrules: []\n", "r", diagnostics);
-  EXPECT_TRUE(below.ignore_case.holds_for("intranet.example.com"));
-  EXPECT_TRUE(below.ignore_case.holds_for("*.example.com"));
-  EXPECT_FALSE(below.ignore_case.holds_for("example.com"));
+      parse_rules_text("case_insensitive_paths: ['*.Example.com.']\nrules: []\n", "r", diagnostics);
+  EXPECT_TRUE(below.case_insensitive_paths.holds_for("intranet.example.com"));
+  EXPECT_TRUE(below.case_insensitive_paths.holds_for("*.example.com"));
+  EXPECT_FALSE(below.case_insensitive_paths.holds_for("example.com"));
   EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
 }
 
 TEST(ParseRules, ReadsWhereParametersAreIgnored) {
   config::Diagnostics diagnostics;
   const RuleList none = parse_rules_text("rules: []\n", "r", diagnostics);
-  EXPECT_FALSE(none.ignore_parameters.holds_anywhere());
-  const RuleList all = parse_rules_text("ignore_parameters: true\nrules: []\n", "r", diagnostics);
-  EXPECT_TRUE(all.ignore_parameters.everywhere);
+  EXPECT_FALSE(none.ignore_path_parameters.holds_anywhere());
+  const RuleList all =
+      parse_rules_text("ignore_path_parameters: true\nrules: []\n", "r", diagnostics);
+  EXPECT_TRUE(all.ignore_path_parameters.everywhere);
   const RuleList some =
-      parse_rules_text("ignore_parameters: ['*.Example.com']\nrules: []\n", "r", diagnostics);
-  EXPECT_TRUE(some.ignore_parameters.holds_for("intranet.example.com"));
-  EXPECT_FALSE(some.ignore_case.holds_anywhere());
+      parse_rules_text("ignore_path_parameters: ['*.Example.com']\nrules: []\n", "r", diagnostics);
+  EXPECT_TRUE(some.ignore_path_parameters.holds_for("intranet.example.com"));
+  EXPECT_FALSE(some.case_insensitive_paths.holds_anywhere());
   EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
 
   // A path with a parameter is fine for hosts that heed it.
   (void)parse_rules_text(
-      "ignore_parameters: [a.example.com]\n"
+      "ignore_path_parameters: [a.example.com]\n"
       "rules: [{name: r, match: {host: b.example.com, path: /x;y}, limit: 1/1s}]\n",
       "r", diagnostics);
   EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
@@ -504,7 +510,7 @@ TEST(ParseRules, WarnsOfPathsThatLookLikePrefixes) {
 TEST(ParseRules, RefusesCapitalsWhereSomeHostsIgnoreThem) {
   config::Diagnostics diagnostics;
   (void)parse_rules_text(
-      "ignore_case: [a.example.com]\n"
+      "case_insensitive_paths: [a.example.com]\n"
       "rules:\n"
       "  - {name: wrong, limit: 1/1s, match: {path: /Login}}\n"
       "  - {name: right, limit: 1/1s, match: {path: /Login, host: a.example.com}}\n"
@@ -533,8 +539,9 @@ TEST(ParseRules, RefusesMoreHeadersThanAnAnswerHasRoomFor) {
       headers += "x-" + std::to_string(i) + ": " + std::string(4000, 'v') + ", ";
     }
     config::Diagnostics diagnostics;
-    (void)parse_rules_text("rules: [{name: a, limit: 1/1s, over: {headers: {" + headers + "}}}]\n",
-                           "r", diagnostics);
+    (void)parse_rules_text(
+        "rules: [{name: a, limit: 1/1s, action: {reject: {headers: {" + headers + "}}}}]\n", "r",
+        diagnostics);
     return diagnostics.text();
   };
   EXPECT_EQ(errors(4), "");

@@ -210,7 +210,7 @@ std::string prefix_remedy(std::string_view text) {
                      text.substr(0, text.size() - 1));
 }
 
-Parsed<PathTemplate> PathTemplate::parse(std::string_view text, bool ignore_case) {
+Parsed<PathTemplate> PathTemplate::parse(std::string_view text, bool case_insensitive_paths) {
   Parsed<std::vector<PathSegment>> segments = parse_path_template(text);
   if (!segments) return tl::unexpected(std::move(segments.error()));
   if (segments->back() == PathSegment{PathSegment::Kind::literal, {}}) segments->pop_back();
@@ -224,7 +224,7 @@ Parsed<PathTemplate> PathTemplate::parse(std::string_view text, bool ignore_case
     if (!goes_on) result.pieces_.push_back({.kind = segment.kind, .text = {}});
     if (!is_literal) continue;
     segment.text = as_in_requests(segment.text);
-    if (ignore_case) std::ranges::transform(segment.text, segment.text.begin(), lower);
+    if (case_insensitive_paths) std::ranges::transform(segment.text, segment.text.begin(), lower);
     result.pieces_.back().text += "/" + segment.text;
     ++result.literals_;
   }

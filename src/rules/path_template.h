@@ -33,8 +33,9 @@ struct PathSegment {
 
 class PathTemplate {
  public:
-  // `ignore_case`: for paths that are in lower case.
-  [[nodiscard]] static Parsed<PathTemplate> parse(std::string_view text, bool ignore_case = false);
+  // `case_insensitive_paths`: for paths that are in lower case.
+  [[nodiscard]] static Parsed<PathTemplate> parse(std::string_view text,
+                                                  bool case_insensitive_paths = false);
 
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   [[nodiscard]] const std::vector<PathSegment>& segments() const noexcept { return segments_; }

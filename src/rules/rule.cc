@@ -8,7 +8,7 @@ namespace sluice::rules {
 bool blocks_early(const Rule& rule) noexcept {
   const Match& match = rule.match;
   return rule.block && rule.group.empty() && !rule.before_auth &&
-         rule.over.kind != Over::Kind::shadow && match.tiers.empty() && match.tenants.empty() &&
+         rule.action.kind != Action::Kind::shadow && match.tiers.empty() && match.tenants.empty() &&
          match.attributes.empty() && !match.authenticated &&
          std::ranges::all_of(rule.per, known_before_verification, &Per::kind);
 }

@@ -83,7 +83,7 @@ struct Per {
 };
 
 // When a value is absent.
-enum class Missing : std::uint8_t { ip, skip, shared, refuse };
+enum class OnMissing : std::uint8_t { ip, skip, shared, reject };
 
 // ---- limits -----------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ struct Tiers {
   std::vector<std::pair<std::string, std::vector<RuleLimit>>> values;
 };
 
-// ---- cost, count, over, block -----------------------------------------------------------------
+// ---- cost, count, action, block ---------------------------------------------------------------
 
 struct CostRule {
   enum class Kind : std::uint8_t { constant, header, query, method };
@@ -129,19 +129,19 @@ struct Count {
   bool after = false;  // tests whether it would fit, charges when the response is there
 };
 
-struct Over {
+struct Action {
   enum class Kind : std::uint8_t { reject, queue, drop, shadow };
   Kind kind = Kind::reject;
   std::uint16_t status = 429;
   std::string body;  // empty: the usual problem document
   std::vector<std::pair<std::string, std::string>> headers;
-  Nanos max_delay{0};            // queue
-  std::uint32_t waiting = 1000;  // queue: at most so many held at once, of all keys together
+  Nanos max_delay{0};               // queue
+  std::uint32_t max_queued = 1000;  // queue: at once, of all keys together
 };
 
 struct Block {
-  Nanos lasts{0};
-  std::uint32_t after = 1;  // refusals
+  Nanos duration{0};
+  std::uint32_t threshold = 1;  // rejections
 };
 
 // How a limit is kept on many nodes; used by later stores, checked here.
@@ -155,7 +155,7 @@ enum class Mode : std::uint8_t {
   broadcast,
   gossip,
   leader,
-  blacklist,
+  deny_list,
 };
 enum class OnFailure : std::uint8_t { share, closed, open };
 
@@ -166,18 +166,18 @@ struct Rule {
   std::string domain{kDefaultDomain};
   Match match;
   std::vector<Per> per;
-  Missing missing = Missing::ip;
+  OnMissing on_missing = OnMissing::ip;
   std::vector<RuleLimit> limits;
   std::optional<Tiers> tiers;
   CostRule cost;
   std::optional<Count> count;
-  Over over;
+  Action action;
   std::optional<Block> block;
   std::string group;
   bool before_auth = false;
   OnChange on_change = OnChange::keep;
   OnTableFull on_table_full = OnTableFull::approximate;
-  bool scale = false;
+  bool thread_leases = false;
   Mode mode = Mode::automatic;
   std::uint32_t tolerance_permille = 50;
   OnFailure on_failure = OnFailure::share;
@@ -253,8 +253,8 @@ struct SlashesByHost {
 struct RuleList {
   std::vector<Rule> rules;
   Unmatched unmatched = Unmatched::allow;
-  IgnoringHosts ignore_case;        // paths are compared in lower case
-  IgnoringHosts ignore_parameters;  // and without what stands behind a semicolon
+  IgnoringHosts case_insensitive_paths;  // paths are compared in lower case
+  IgnoringHosts ignore_path_parameters;  // and without what stands behind a semicolon
   SlashesByHost escaped_slashes;
 };
 

@@ -88,26 +88,26 @@ void check_before_auth(const Rule& rule, const Reader& reader, const ParseContex
     context.diagnostics.error(*count, "a rule with before_auth counts every attempt",
                               "leave out 'count' or 'before_auth'");
   }
-  if (const Node* over = reader.find("over");
-      over != nullptr && rule.over.kind == Over::Kind::queue) {
-    context.diagnostics.error(*over, "a rule with before_auth holds no requests",
-                              "leave out 'before_auth', or choose another 'over'");
+  if (const Node* action = reader.find("action");
+      action != nullptr && rule.action.kind == Action::Kind::queue) {
+    context.diagnostics.error(*action, "a rule with before_auth queues no requests",
+                              "leave out 'before_auth', or choose another 'action'");
   }
 }
 
-// ---- count, cost, block, missing
+// ---- count, cost, block, on_missing
 
 void check_count(const Rule& rule, const Reader& reader, const ParseContext& context) {
   const Node* count = reader.find("count");
   if (count == nullptr || !rule.count) return;
-  if (rule.count->after && rule.over.kind == Over::Kind::queue) {
+  if (rule.count->after && rule.action.kind == Action::Kind::queue) {
     context.diagnostics.error(*count,
                               "when: after reserves nothing, so that there is no place in a queue",
-                              "leave out 'when', or choose another 'over'");
+                              "leave out 'when', or choose another 'action'");
   }
   if (has_limit_of(rule, Algorithm::concurrency)) {
     context.diagnostics.error(*count, "requests in flight are counted before there is a response",
-                              "put 'concurrent' into a rule of its own, without 'count'");
+                              "put 'max_concurrent' into a rule of its own, without 'count'");
   }
 }
 
@@ -147,11 +147,12 @@ void check_cost(const Rule& rule, const Reader& reader, const ParseContext& cont
 void check_block(const Rule& rule, const Reader& reader, const ParseContext& context) {
   const Node* block = reader.find("block");
   if (block == nullptr) return;
-  if (rule.over.kind == Over::Kind::shadow) {
-    context.diagnostics.error(*block, "a shadow rule refuses nobody, so that nobody is blocked",
-                              "leave out 'block', or choose another 'over'");
+  if (rule.action.kind == Action::Kind::shadow) {
+    context.diagnostics.error(*block,
+                              "a shadow rule rejects no request, so that no client is blocked",
+                              "leave out 'block', or choose another 'action'");
   } else if (reader.node().find("per") == nullptr) {
-    context.diagnostics.warning(*block, "without 'per' a block shuts everybody out",
+    context.diagnostics.warning(*block, "without 'per' a block shuts all clients out",
                                 "add what to count per, as in per: ip");
   }
 }
@@ -162,27 +163,28 @@ std::uint64_t places_of_one_key(const RuleLimit& limit, const Rule& rule) {
   const std::uint64_t cost = is_constant ? std::max(rule.cost.constant, 1U) : 1;
   const std::uint64_t amount =
       limit.from ? std::max(limit.limit.amount, limit.from->max) : limit.limit.amount;
-  const auto delay = static_cast<std::uint64_t>(rule.over.max_delay.count());
+  const auto delay = static_cast<std::uint64_t>(rule.action.max_delay.count());
   const auto period = static_cast<std::uint64_t>(limit.limit.period.count());
   return static_cast<std::uint64_t>(Uint128{amount} * delay / period / cost);
 }
 
 // Keys of one rule share its places: one that may hold them all shuts the others out.
-void check_waiting(const Rule& rule, const Reader& reader, const ParseContext& context) {
-  const Node* over = reader.find("over");
-  if (over == nullptr || rule.over.kind != Over::Kind::queue || rule.per.empty()) return;
+void check_max_queued(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  const Node* action = reader.find("action");
+  if (action == nullptr || rule.action.kind != Action::Kind::queue || rule.per.empty()) return;
   std::uint64_t most = 0;
   for_each_limit(rule, [&](const RuleLimit& limit) {
     if (limit.limit.algorithm != Algorithm::leaky_bucket || limit.limit.period <= Nanos{0}) return;
     most = std::max(most, places_of_one_key(limit, rule));
   });
-  if (most < rule.over.waiting) return;
-  const Node* waiting = over->find("waiting");
+  if (most < rule.action.max_queued) return;
+  const Node* queue = action->find("queue");
+  const Node* max_queued = queue == nullptr ? nullptr : queue->find("max_queued");
   context.diagnostics.warning(
-      waiting == nullptr ? *over : *waiting,
+      max_queued == nullptr ? *action : *max_queued,
       fmt::format("one client can take all {} places of this queue: in {} its limit lets {} wait",
-                  rule.over.waiting, format_duration(rule.over.max_delay), most),
-      fmt::format("write a 'waiting' of several times {}, or a shorter 'queue'", most));
+                  rule.action.max_queued, format_duration(rule.action.max_delay), most),
+      fmt::format("write a 'max_queued' of several times {}, or a shorter 'max_delay'", most));
 }
 
 bool may_be_absent(const Per& per) noexcept {
@@ -190,32 +192,33 @@ bool may_be_absent(const Per& per) noexcept {
 }
 
 void check_missing(const Rule& rule, const Reader& reader, const ParseContext& context) {
-  const Node* missing = reader.find("missing");
-  if (missing == nullptr || std::any_of(rule.per.begin(), rule.per.end(), may_be_absent)) return;
+  const Node* on_missing = reader.find("on_missing");
+  if (on_missing == nullptr || std::any_of(rule.per.begin(), rule.per.end(), may_be_absent)) return;
   if (reader.node().find("per") != nullptr && !reader.has("per")) return;  // reported already
-  context.diagnostics.warning(*missing, "'missing' has no effect: nothing in 'per' can be absent",
-                              "leave it out");
+  context.diagnostics.warning(
+      *on_missing, "'on_missing' has no effect: nothing in 'per' can be absent", "leave it out");
 }
 
 // ---- options of limits
 
-void check_count_denied(const Rule& rule, const Reader& reader, const ParseContext& context) {
-  const Node* count_denied = reader.find("count_denied");
-  if (count_denied == nullptr || count_denied->text != "true" || rule.limits.empty()) return;
+void check_count_rejected(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  const Node* count_rejected = reader.find("count_rejected");
+  if (count_rejected == nullptr || count_rejected->text != "true" || rule.limits.empty()) return;
   bool used = false;
-  for_each_limit(rule, [&](const RuleLimit& limit) { used = used || limit.limit.count_denied; });
+  for_each_limit(rule, [&](const RuleLimit& limit) { used = used || limit.limit.count_rejected; });
   if (used) return;
-  context.diagnostics.error(*count_denied, "concurrency has no use for 'count_denied'",
+  context.diagnostics.error(*count_rejected, "concurrency has no use for 'count_rejected'",
                             "leave it out, or choose another algorithm");
 }
 
 // Units that a thread took ahead cannot be told from those of its next request.
-void check_scale(const Rule& rule, const Reader& reader, const ParseContext& context) {
-  const Node* scale = reader.find("scale");
-  if (scale == nullptr || !rule.scale || !rule.count) return;
-  context.diagnostics.error(*scale,
-                            "with 'scale' nothing can be given back for requests that do not count",
-                            "leave out 'scale' or 'count'");
+void check_thread_leases(const Rule& rule, const Reader& reader, const ParseContext& context) {
+  const Node* thread_leases = reader.find("thread_leases");
+  if (thread_leases == nullptr || !rule.thread_leases || !rule.count) return;
+  context.diagnostics.error(
+      *thread_leases,
+      "with 'thread_leases' nothing can be given back for requests that do not count",
+      "leave out 'thread_leases' or 'count'");
 }
 
 // Nobody may believe that nodes count together before they do.
@@ -241,10 +244,10 @@ void check_rule(const Rule& rule, const Reader& reader, const ParseContext& cont
   check_count(rule, reader, context);
   check_cost(rule, reader, context);
   check_block(rule, reader, context);
-  check_waiting(rule, reader, context);
+  check_max_queued(rule, reader, context);
   check_missing(rule, reader, context);
-  check_count_denied(rule, reader, context);
-  check_scale(rule, reader, context);
+  check_count_rejected(rule, reader, context);
+  check_thread_leases(rule, reader, context);
   check_sharing(rule, reader, context);
 }
 
@@ -262,7 +265,7 @@ std::size_t limits_of(const Rule& rule) {
 
 // A request without the value has one limit less.
 bool may_be_skipped(const Rule& rule) {
-  return rule.missing == Missing::skip && std::ranges::any_of(rule.per, may_be_absent);
+  return rule.on_missing == OnMissing::skip && std::ranges::any_of(rule.per, may_be_absent);
 }
 
 // Rules that concern the same requests as far as one can tell by their texts: all requests, or
@@ -279,7 +282,7 @@ void check_number(const std::vector<WrittenRule>& rules, const ParseContext& con
   };
   for (const auto& [rule, node] : rules) {
     if (!rule->group.empty() || may_be_skipped(*rule) || !counts_alone(rule->match)) continue;
-    const bool shadow = rule->over.kind == Over::Kind::shadow;
+    const bool shadow = rule->action.kind == Action::Kind::shadow;
     const std::string path = rule->match.paths.empty() ? "" : rule->match.paths.front();
     std::size_t& before = checks[rule->domain + (shadow ? " shadow " : " ") + path];
     const std::size_t after = before + limits_of(*rule);

@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kCostMax = 1'000'000'000;
 // A file of its own: `rules` and what holds for all of them. Other files can take over its keys.
 [[nodiscard]] const config::Section& rules_file_section();
 
-[[nodiscard]] const config::Section& rules_max_section();
+[[nodiscard]] const config::Section& max_rules_section();
 [[nodiscard]] const config::Section& escaped_slashes_section();
 [[nodiscard]] const config::Section& escaped_slashes_hosts_section();
 [[nodiscard]] const config::Section& rule_section();
@@ -31,8 +31,10 @@ inline constexpr std::uint64_t kCostMax = 1'000'000'000;
 [[nodiscard]] const config::Section& cost_section();
 [[nodiscard]] const config::Section& method_costs_section();
 [[nodiscard]] const config::Section& count_section();
-[[nodiscard]] const config::Section& over_section();
-[[nodiscard]] const config::Section& over_headers_section();
+[[nodiscard]] const config::Section& action_section();
+[[nodiscard]] const config::Section& queue_section();
+[[nodiscard]] const config::Section& reject_section();
+[[nodiscard]] const config::Section& reject_headers_section();
 [[nodiscard]] const config::Section& block_section();
 
 // What can stand behind `limit`, and behind each tier.

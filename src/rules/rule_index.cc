@@ -1,7 +1,5 @@
 #include "rules/rule_index.h"
 
-#include "base/byte_words.h"
-
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -9,37 +7,30 @@
 namespace sluice::rules {
 namespace {
 
-std::uint64_t mixed(std::uint64_t seed, std::string_view text) noexcept {
-  std::uint64_t hash = folded(seed ^ (text.size() * 0xc2b2ae3d27d4eb4fULL), kOddFactor);
-  for (; text.size() >= 8; text.remove_prefix(8)) {
-    hash = folded(hash ^ load_word(text.data()), kOddFactor);
-  }
-  const std::uint64_t last = load_short(text.data(), text.size());
-  return folded(hash ^ last, 0xd6e8feb86659fd93ULL);
-}
-
 std::uint64_t seed_of(Asks kind) noexcept {
   return (static_cast<std::uint64_t>(kind) + 1) * 0xff51afd7ed558ccdULL;
 }
 
 }  // namespace
 
-IndexKey index_key(Asks kind, std::string_view name) noexcept { return mixed(seed_of(kind), name); }
+IndexKey index_key(Asks kind, std::string_view name) noexcept {
+  return hash_text(seed_of(kind), name);
+}
 
 IndexKey index_key(Asks kind, std::string_view name, std::string_view value) noexcept {
   return with_value(index_key(kind, name), value);
 }
 
 IndexKey with_value(IndexKey named, std::string_view value) noexcept {
-  return mixed(~named, value);
+  return hash_text(~named, value);
 }
 
 IndexKey with_prefix(IndexKey named, std::string_view prefix) noexcept {
-  return mixed(named ^ 0xa0761d6478bd642fULL, prefix);
+  return hash_text(named ^ 0xa0761d6478bd642fULL, prefix);
 }
 
 std::uint64_t RuleIndex::Steps::Step::with_rest(std::uint64_t hash) const noexcept {
-  return mixed(hash, {text + sizeof first, size() - sizeof first});
+  return hash_text(hash, {text + sizeof first, size() - sizeof first});
 }
 
 std::uint32_t& RuleIndex::Steps::at(std::uint32_t node, std::string_view segment) {
@@ -75,9 +66,9 @@ struct RuleIndex::Builder {
   };
 
   RuleIndex& index;
-  boost::unordered_flat_map<IndexKey, std::uint32_t> asked;  // how many rules ask for it
-  std::vector<std::array<std::uint32_t, 2>> asked_at;        // by node: here, below
-  boost::unordered_flat_map<IndexKey, std::vector<RuleNumber>> filed;
+  FlatMap<IndexKey, std::uint32_t> asked;              // how many rules ask for it
+  std::vector<std::array<std::uint32_t, 2>> asked_at;  // by node: here, below
+  FlatMap<IndexKey, std::vector<RuleNumber>> filed;
   std::vector<Filed> filed_at;
 
   std::uint32_t new_node() {
@@ -89,9 +80,9 @@ struct RuleIndex::Builder {
 
   std::uint32_t root_of(std::string_view host) {
     if (host.starts_with('*')) host.remove_prefix(1);
-    const auto [root, is_new] = index.roots_.try_emplace(index_key(Asks::host, host), kNone);
-    if (is_new) root->second = new_node();
-    return root->second;
+    const auto [root, is_new] = index.roots_.insert(index_key(Asks::host, host), kNone);
+    if (is_new) root = new_node();
+    return root;
   }
 
   Place place_of(const Location& location) {
@@ -162,7 +153,9 @@ struct RuleIndex::Builder {
   }
 
   void lay_out_all() {
-    for (const auto& [key, rules] : filed) index.drawers_.emplace(key, lay_out(rules));
+    filed.for_each([this](IndexKey key, const std::vector<RuleNumber>& rules) {
+      index.drawers_.insert(key, lay_out(rules));
+    });
     for (std::size_t node = 0; node < filed_at.size(); ++node) {
       index.nodes_[node].here = lay_out(filed_at[node].here);
       index.nodes_[node].below = lay_out(filed_at[node].below);

@@ -15,10 +15,9 @@
 #pragma once
 
 #include "base/byte_words.h"
+#include "base/flat_map.h"
+#include "base/hash.h"
 #include "rules/path_template.h"
-#include <sluice/int128.h>
-
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <array>
 #include <cstddef>
@@ -33,15 +32,9 @@ using RuleNumber = std::uint32_t;
 
 // One thing that a rule may ask for. Two that are equal have the same number; two that differ have
 // the same by accident only, which costs a comparison and nothing else.
+// Not keyed: keys come from rules, and a client that finds a value with the number of another one
+// gains a comparison that fails.
 using IndexKey = std::uint64_t;
-
-// Not a keyed hash: keys come from rules, and a client that finds a value with the number of
-// another one gains a comparison that fails.
-inline constexpr std::uint64_t kOddFactor = 0x9e3779b97f4a7c15ULL;
-[[nodiscard]] inline std::uint64_t folded(std::uint64_t a, std::uint64_t b) noexcept {
-  const Uint128 product = Uint128{a} * b;
-  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64U);
-}
 
 // The kinds of things; names and values of one kind never meet those of another.
 enum class Asks : std::uint8_t {
@@ -89,8 +82,8 @@ class RuleIndex {
 
   // The rules filed under one thing.
   [[nodiscard]] std::span<const RuleNumber> under(IndexKey key) const noexcept {
-    const auto found = drawers_.find(key);
-    return found == drawers_.end() ? std::span<const RuleNumber>{} : contents(found->second);
+    const Drawer* const found = drawers_.find(key);
+    return found == nullptr ? std::span<const RuleNumber>{} : contents(*found);
   }
   // Whether anything is filed under things of this kind at all.
   [[nodiscard]] bool uses(Asks kind) const noexcept {
@@ -188,8 +181,8 @@ class RuleIndex {
 
   template <class Visit>
   void visit_root(std::string_view host, std::string_view path, Visit&& visit) const noexcept {
-    const auto root = roots_.find(index_key(Asks::host, host));
-    if (root != roots_.end()) visit_node(root->second, PathWalker{path}, visit);
+    const std::uint32_t* const root = roots_.find(index_key(Asks::host, host));
+    if (root != nullptr) visit_node(*root, PathWalker{path}, visit);
   }
   template <class Visit>
   void visit_node(std::uint32_t number, PathWalker walker, Visit&& visit) const noexcept {
@@ -212,8 +205,8 @@ class RuleIndex {
   }
 
   std::vector<RuleNumber> numbers_;  // the contents of all drawers, one after another
-  boost::unordered_flat_map<IndexKey, Drawer> drawers_;
-  boost::unordered_flat_map<IndexKey, std::uint32_t> roots_;  // by host
+  FlatMap<IndexKey, Drawer> drawers_;
+  FlatMap<IndexKey, std::uint32_t> roots_;  // by host
   Steps steps_;
   std::vector<Node> nodes_;
   std::array<bool, 16> used_{};

@@ -4,10 +4,10 @@
 #include "rules/rule_grammar.h"
 #include "support/json_schema.h"
 
-#include <boost/json/parse.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <simdjson.h>
 
 #include <filesystem>
 #include <fstream>
@@ -21,12 +21,12 @@ namespace sluice::rules {
 namespace {
 
 namespace fs = std::filesystem;
-namespace json = boost::json;
+namespace dom = simdjson::dom;
 
 const fs::path kCorpus{fs::path{SLUICE_SOURCE_DIR} / "tests" / "corpus"};
 
-const json::value& schema() {
-  static const json::value kSchema = json::parse(rules_schema());
+const testing::JsonSchema& schema() {
+  static const testing::JsonSchema kSchema{rules_schema()};
   return kSchema;
 }
 
@@ -57,16 +57,17 @@ std::string checked_mistake(const config::Node& root) {
 }
 
 std::string schema_mistake_of(const config::Node& root) {
-  return sluice::testing::schema_mistake(schema(), json::parse(config::to_json(root)));
+  return schema().mistake_in(config::to_json(root));
 }
 
 TEST(RuleSchema, IsSelfContainedAndNamesItsDraft) {
-  EXPECT_EQ(schema().at("$schema"), "https://json-schema.org/draft/2020-12/schema");
-  const json::object& definitions = schema().at("$defs").as_object();
+  EXPECT_EQ(std::string_view{schema().root()["$schema"]},
+            "https://json-schema.org/draft/2020-12/schema");
+  const dom::object definitions = schema().root()["$defs"];
   EXPECT_EQ(definitions.size(), sections_of(rules_file_shape()).size());
   for (const auto& [name, definition] : definitions) {
-    EXPECT_TRUE(definition.as_object().contains("description")) << name;
-    EXPECT_TRUE(definition.as_object().contains("additionalProperties")) << name;
+    EXPECT_FALSE(definition["description"].error()) << name;
+    EXPECT_FALSE(definition["additionalProperties"].error()) << name;
   }
 }
 
@@ -176,7 +177,7 @@ RC_GTEST_PROP(RuleSchema, AgreesWithTheParserOnMutationsOfGoodFiles, ()) {
   const auto document = config::parse_document(text, "f", diagnostics);
   RC_ASSERT(document.has_value());
   const std::string checked = checked_mistake(document->root);
-  const std::string by_schema = sluice::testing::schema_mistake(schema(), json::parse(text));
+  const std::string by_schema = schema().mistake_in(text);
   RC_LOG() << "parser: " << checked << "schema: " << by_schema << "\n";
   RC_ASSERT(checked.empty() == by_schema.empty());
 }

@@ -45,7 +45,7 @@ class RuleSet::NameCollector {
       name.asked.lengths = static_cast<std::uint32_t>(name.lengths.size());
       set.prefix_lengths_.insert(set.prefix_lengths_.end(), name.lengths.begin(),
                                  name.lengths.end());
-      set.asked_names_.emplace(key, name.asked);
+      set.asked_names_.insert(key, name.asked);
     }
   }
 
@@ -58,18 +58,19 @@ class RuleSet::NameCollector {
 };
 
 RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
-  has_path_options_ =
-      list_.ignore_case.holds_anywhere() || list_.ignore_parameters.holds_anywhere();
+  has_path_options_ = list_.case_insensitive_paths.holds_anywhere() ||
+                      list_.ignore_path_parameters.holds_anywhere();
   std::vector<RuleIndex::Conditions> conditions;
-  boost::unordered_flat_map<std::string_view, std::uint32_t> groups{{"", 0}};  // 0 is none
+  FlatMap<std::string_view, std::uint32_t> groups;
+  groups.insert("", 0);  // none
   NameCollector names;
   std::set<std::uint8_t> v4_lengths;
   std::set<std::uint8_t> v6_lengths;
   const auto number_in = [](auto& numbers, std::string_view name) {
-    return numbers.try_emplace(name, static_cast<std::uint32_t>(numbers.size())).first->second;
+    return numbers.insert(name, static_cast<std::uint32_t>(numbers.size())).value;
   };
   for (const Rule& rule : list_.rules) {
-    Compiled& compiled = compiled_.emplace_back(compile(rule, list_.ignore_case));
+    Compiled& compiled = compiled_.emplace_back(compile(rule, list_.case_insensitive_paths));
     compiled.domain = number_in(domains_, rule.domain);
     compiled.group = number_in(groups, rule.group);
     phases_ |= compiled.phases;
@@ -87,12 +88,11 @@ RuleSet::RuleSet(RuleList list) : list_(std::move(list)) {
   names.tell(*this);
   for (std::size_t i = 0; i < compiled_.size(); ++i) {
     const Rule& rule = list_.rules[i];
-    names_.emplace(index_key(Asks::domain, rule.domain, rule.name), static_cast<RuleNumber>(i));
+    names_.insert(index_key(Asks::domain, rule.domain, rule.name), static_cast<RuleNumber>(i));
     conditions.push_back(conditions_of(list_.rules[i], compiled_[i]));
   }
-  const auto usual = domains_.find(kDefaultDomain);
-  default_domain_ =
-      usual == domains_.end() ? static_cast<std::uint32_t>(domains_.size()) : usual->second;
+  const std::uint32_t* const usual = domains_.find(kDefaultDomain);
+  default_domain_ = usual == nullptr ? static_cast<std::uint32_t>(domains_.size()) : *usual;
   v4_lengths_.assign(v4_lengths.begin(), v4_lengths.end());
   v6_lengths_.assign(v6_lengths.begin(), v6_lengths.end());
   index_ = RuleIndex{conditions};
@@ -103,7 +103,7 @@ RuleSet::Compiled RuleSet::compile(const Rule& rule, const IgnoringHosts& ignore
   Compiled compiled;
   compiled.phases = phase_bit(rule.before_auth ? Phase::before_auth : Phase::after_auth);
   if (blocks_early(rule)) compiled.phases |= phase_bit(Phase::blocks);
-  compiled.shadow = rule.over.kind == Over::Kind::shadow;
+  compiled.shadow = rule.action.kind == Action::Kind::shadow;
   const auto asks_if = [&](bool asks, Question what) {
     if (asks) compiled.asks = static_cast<std::uint16_t>(compiled.asks | what);
   };
@@ -197,10 +197,10 @@ RuleIndex::Conditions RuleSet::conditions_of(const Rule& rule, const Compiled& c
 
 std::optional<RuleNumber> RuleSet::find(std::string_view name,
                                         std::string_view domain) const noexcept {
-  const auto found = names_.find(index_key(Asks::domain, domain, name));
-  if (found == names_.end()) return std::nullopt;
-  const Rule& rule = list_.rules[found->second];
-  return rule.name == name && rule.domain == domain ? std::optional{found->second} : std::nullopt;
+  const RuleNumber* const found = names_.find(index_key(Asks::domain, domain, name));
+  if (found == nullptr) return std::nullopt;
+  const Rule& rule = list_.rules[*found];
+  return rule.name == name && rule.domain == domain ? std::optional{*found} : std::nullopt;
 }
 
 }  // namespace sluice::rules

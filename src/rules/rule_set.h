@@ -3,6 +3,7 @@
 // Immutable; workers share one and replace it as a whole.
 #pragma once
 
+#include "base/flat_map.h"
 #include "identity/identity.h"
 #include "identity/path.h"
 #include "rules/path_template.h"
@@ -11,8 +12,6 @@
 #include "rules/text_matcher.h"
 #include <sluice/diagnostic.h>
 #include <sluice/request.h>
-
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <array>
 #include <cstddef>
@@ -56,20 +55,20 @@ struct MatchedPath {
 };
 
 // At most so many rules concern one request, and so many shadow rules beside them. More than a
-// request may have limits, since rules may turn out not to count it (`missing: skip`).
+// request may have limits, since rules may turn out not to count it (`on_missing: skip`).
 inline constexpr std::size_t kMatchesMax = 128;
 
 struct Matches {
   std::array<Matched, 2 * kMatchesMax> all;  // in the order of the rules
   std::size_t count = 0;
-  std::size_t shadows = 0;           // among them
-  std::size_t shadows_left_out = 0;  // for lack of room
-  bool too_many = false;             // that are no shadows: the request has to be shed
-  bool enforced = false;             // one of those by the path is not a shadow
-  bool enforced_decoded = false;     // ... by the decoded path; where there is none, as above
+  std::size_t shadows = 0;                // among them
+  std::size_t shadow_checks_skipped = 0;  // for lack of room
+  bool too_many = false;                  // that are no shadows: the request has to be shed
+  bool enforced = false;                  // one of those by the path is not a shadow
+  bool enforced_decoded = false;          // ... by the decoded path; where there is none, as above
 
   void clear() noexcept {
-    count = shadows = shadows_left_out = 0;
+    count = shadows = shadow_checks_skipped = 0;
     too_many = enforced = enforced_decoded = false;
   }
   [[nodiscard]] std::span<const Matched> span() const noexcept {
@@ -91,8 +90,8 @@ class RuleSet {
   // Whether paths of some hosts are to be normalised otherwise than by default, and how.
   [[nodiscard]] bool has_path_options() const noexcept { return has_path_options_; }
   [[nodiscard]] identity::PathOptions path_options(std::string_view host) const noexcept {
-    return {.ignore_case = list_.ignore_case.holds_for(host),
-            .ignore_parameters = list_.ignore_parameters.holds_for(host)};
+    return {.case_insensitive_paths = list_.case_insensitive_paths.holds_for(host),
+            .ignore_path_parameters = list_.ignore_path_parameters.holds_for(host)};
   }
   [[nodiscard]] identity::EscapedSlashes escaped_slashes(std::string_view host) const noexcept {
     return list_.escaped_slashes.of(host);
@@ -214,15 +213,15 @@ class RuleSet {
   RuleList list_;
   std::vector<Compiled> compiled_;
   RuleIndex index_;
-  boost::unordered_flat_map<IndexKey, RuleNumber> names_;
-  boost::unordered_flat_map<std::string_view, std::uint32_t> domains_;  // their numbers
+  FlatMap<IndexKey, RuleNumber> names_;
+  FlatMap<std::string_view, std::uint32_t> domains_;  // their numbers
   std::uint32_t default_domain_ = 0;
   std::uint8_t phases_ = 0;  // of all rules
   bool has_path_options_ = false;
-  boost::unordered_flat_map<IndexKey, AskedName> asked_names_;  // of each kind
-  std::vector<std::uint32_t> prefix_lengths_;                   // of each name, in rising order
-  std::uint64_t header_looks_ = 0;                              // of all headers in there
-  std::vector<std::uint8_t> v4_lengths_;                        // of networks that rules ask for
+  FlatMap<IndexKey, AskedName> asked_names_;   // of each kind
+  std::vector<std::uint32_t> prefix_lengths_;  // of each name, in rising order
+  std::uint64_t header_looks_ = 0;             // of all headers in there
+  std::vector<std::uint8_t> v4_lengths_;       // of networks that rules ask for
   std::vector<std::uint8_t> v6_lengths_;
 };
 

@@ -39,7 +39,7 @@ TEST(RuleSet, LetsNoShadowTakeARealRulesPlace) {
   RuleList list;
   for (std::size_t i = 0; i < 2 * kMatchesMax; ++i) {
     list.rules.push_back(rule("shadow" + std::to_string(i), {}));
-    list.rules.back().over.kind = Over::Kind::shadow;
+    list.rules.back().action.kind = Action::Kind::shadow;
   }
   for (std::size_t i = 0; i < kMatchesMax; ++i) list.rules.push_back(rule(std::to_string(i), {}));
   const RuleSet set{list};
@@ -52,7 +52,7 @@ TEST(RuleSet, LetsNoShadowTakeARealRulesPlace) {
   EXPECT_FALSE(matches.too_many);
   EXPECT_EQ(matches.count, 2 * kMatchesMax);
   EXPECT_EQ(matches.shadows, kMatchesMax);
-  EXPECT_EQ(matches.shadows_left_out, kMatchesMax);
+  EXPECT_EQ(matches.shadow_checks_skipped, kMatchesMax);
 }
 
 // Every step of what "most specific" means: each pair is won by the first, in either order of the
@@ -129,7 +129,7 @@ TEST(RuleSet, LetsThoseWinThatWinEveryDuel) {
       if (one_in(3)) match.methods = {"GET"};
       all.push_back(rule("r" + std::to_string(i), match));
       all.back().group = one_in(5) ? "" : one_in(3) ? "h" : "g";
-      if (one_in(4)) all.back().over.kind = Over::Kind::shadow;
+      if (one_in(4)) all.back().action.kind = Action::Kind::shadow;
     }
     const Sent sent{.path = "/a/b"};
     std::vector<std::string> expected;
@@ -160,7 +160,7 @@ TEST(RuleSet, HasRoomForGroupsOfAnySize) {
 // A shadow rule only tells: it must not switch another one off.
 TEST(RuleSet, LetsNoShadowWinAGroup) {
   Rule shadow = rule("shadow", {.paths = {"/x"}});
-  shadow.over.kind = Over::Kind::shadow;
+  shadow.action.kind = Action::Kind::shadow;
   Rule real = rule("real", {});
   shadow.group = real.group = "g";
   EXPECT_THAT(matching(RuleSet{{.rules = {shadow, real}}}, {.path = "/x"}),

@@ -52,8 +52,8 @@ class SeenDrawers {
 
 std::uint32_t RuleSet::domain_number(std::string_view domain) const noexcept {
   if (domain.empty() || domain == kDefaultDomain) return default_domain_;
-  const auto found = domains_.find(domain);
-  return found == domains_.end() ? static_cast<std::uint32_t>(domains_.size()) : found->second;
+  const std::uint32_t* const found = domains_.find(domain);
+  return found == nullptr ? static_cast<std::uint32_t>(domains_.size()) : *found;
 }
 
 // Of several paths, the one that says most.
@@ -211,7 +211,7 @@ void RuleSet::look(std::span<const RuleNumber> candidates, Filed filed, const As
 void RuleSet::add(const Matched& matched, Matches& matches) const noexcept {
   if (compiled_[matched.rule].shadow) {
     if (matches.shadows == kMatchesMax) {
-      ++matches.shadows_left_out;
+      ++matches.shadow_checks_skipped;
       return;
     }
     ++matches.shadows;
@@ -237,7 +237,7 @@ void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noe
   match_reading(by_decoded_path(asked), phase, others);
   matches.enforced_decoded = others.enforced;
   matches.too_many |= others.too_many;
-  matches.shadows_left_out += others.shadows_left_out;
+  matches.shadow_checks_skipped += others.shadow_checks_skipped;
   const std::size_t before = matches.count;
   for (Matched one : others.span()) {
     if (matches.too_many) return;
@@ -326,8 +326,7 @@ void RuleSet::visit_candidates(const Asked& asked, Visit&& visit) const noexcept
 }
 
 const RuleSet::AskedName* RuleSet::asked_name(IndexKey named) const noexcept {
-  const auto found = asked_names_.find(named);
-  return found == asked_names_.end() ? nullptr : &found->second;
+  return asked_names_.find(named);
 }
 
 // The drawers of a name and its value.

@@ -192,7 +192,7 @@ TEST(RuleSet, FindsRulesWhoseBlocksNeedNoProof) {
   const auto blocking = [](const char* name, Per::Kind kind) {
     Rule made = rule(name, {});
     made.per = {{.kind = kind, .name = {}}};
-    made.block = Block{.lasts = std::chrono::minutes{1}, .after = 1};
+    made.block = Block{.duration = std::chrono::minutes{1}, .threshold = 1};
     return made;
   };
   const Rule plain = rule("plain", {});

@@ -18,9 +18,9 @@ namespace sluice::rules {
 template <class Enum>
 using Word = std::pair<std::string_view, Enum>;
 
-inline constexpr std::array kMissingWords{
-    Word<Missing>{"ip", Missing::ip}, Word<Missing>{"skip", Missing::skip},
-    Word<Missing>{"shared", Missing::shared}, Word<Missing>{"refuse", Missing::refuse}};
+inline constexpr std::array kOnMissingWords{
+    Word<OnMissing>{"ip", OnMissing::ip}, Word<OnMissing>{"skip", OnMissing::skip},
+    Word<OnMissing>{"shared", OnMissing::shared}, Word<OnMissing>{"reject", OnMissing::reject}};
 
 inline constexpr std::array kAlgorithmWords{
     Word<Algorithm>{"token_bucket", Algorithm::token_bucket},
@@ -45,9 +45,9 @@ inline constexpr std::array kEscapedSlashesWords{
     Word<identity::EscapedSlashes>{"keep", identity::EscapedSlashes::keep}};
 
 // `queue` is written as a map, since it needs a number.
-inline constexpr std::array kOverWords{Word<Over::Kind>{"reject", Over::Kind::reject},
-                                       Word<Over::Kind>{"drop", Over::Kind::drop},
-                                       Word<Over::Kind>{"shadow", Over::Kind::shadow}};
+inline constexpr std::array kActionWords{Word<Action::Kind>{"reject", Action::Kind::reject},
+                                         Word<Action::Kind>{"drop", Action::Kind::drop},
+                                         Word<Action::Kind>{"shadow", Action::Kind::shadow}};
 
 inline constexpr std::array kOnChangeWords{Word<OnChange>{"keep", OnChange::keep},
                                            Word<OnChange>{"proportional", OnChange::proportional},
@@ -63,7 +63,7 @@ inline constexpr std::array kModeWords{
     Word<Mode>{"exact", Mode::exact},         Word<Mode>{"lease", Mode::lease},
     Word<Mode>{"writeback", Mode::writeback}, Word<Mode>{"owner", Mode::owner},
     Word<Mode>{"broadcast", Mode::broadcast}, Word<Mode>{"gossip", Mode::gossip},
-    Word<Mode>{"leader", Mode::leader},       Word<Mode>{"blacklist", Mode::blacklist}};
+    Word<Mode>{"leader", Mode::leader},       Word<Mode>{"deny_list", Mode::deny_list}};
 
 inline constexpr std::array kOnFailureWords{Word<OnFailure>{"share", OnFailure::share},
                                             Word<OnFailure>{"closed", OnFailure::closed},

@@ -30,7 +30,7 @@ struct Check {
 
   // For stores with a memory of their own in front of the truth.
   bool may_be_refunded = false;  // a refusal may end before its time
-  bool scale = false;            // may be taken ahead, see Worker in store/local
+  bool thread_leases = false;    // may be taken ahead, see Worker in store/local
 };
 
 // A charge that may be refunded, once: as a whole, or part by part, if the receipt's cost is

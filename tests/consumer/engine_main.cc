@@ -18,7 +18,7 @@ int main() {
   request.target = "/%6cogin";
   for (int i = 0; i < 3; ++i) {
     const sluice::Admission admission = worker.decide(request);
-    std::printf("%s\n", admission.allowed() ? "allowed" : "refused");
+    std::printf("%s\n", admission.allowed() ? "allowed" : "rejected");
   }
   std::printf("%s\n", worker.is_rate_limited("login", {.address = client}) ? "limited" : "free");
   const auto wrong = (*engine)->load_text("rules: [{name: login}]\n");

@@ -6,7 +6,7 @@
 
 int main() {
   sluice::Limiter limiter{"2/1h", "1000/month"};
-  for (int i = 0; i < 3; ++i) std::puts(limiter.allow("alice") ? "allowed" : "refused");
+  for (int i = 0; i < 3; ++i) std::puts(limiter.allow("alice") ? "allowed" : "rejected");
   const sluice::Limit limit = limiter.limits()[1];
   std::printf("%s %s\n", sluice::core::rate_text(limit).c_str(),
               std::string{sluice::to_string(limit.algorithm)}.c_str());

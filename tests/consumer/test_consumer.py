@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CXX = os.environ["SLUICE_CXX"]
 FLAGS = os.environ.get("SLUICE_CXXFLAGS", "")
-PRINTS = "allowed\nallowed\nrefused\n1000/month fixed_window\n"
+PRINTS = "allowed\nallowed\nrejected\n1000/month fixed_window\n"
 TIMEOUT_SECONDS = 600
 
 
@@ -65,7 +65,7 @@ class Consumers(unittest.TestCase):
 
     def test_find_engine(self):
         program = self.build_with_cmake("find_engine", f"-DCMAKE_PREFIX_PATH={self.prefix}")
-        self.assertEqual(run(program), "allowed\nallowed\nrefused\nlimited\nkept\n")
+        self.assertEqual(run(program), "allowed\nallowed\nrejected\nlimited\nkept\n")
 
     def test_find_package_refuses_another_minor_version(self):
         project = self.folder / "newer"

@@ -348,12 +348,12 @@ class Checker(unittest.TestCase):
         self.assertIsNotNone(self.problem_with("$ sluice replay --no-such-option\n..."))
 
     def test_notices_commands_and_options_that_do_not_exist(self):
-        text = "See `sluice keys\nnew --name x`, or:\n\n    sluice check a.yaml && kill -HUP 1\n"
+        text = "See `sluice keys\ncreate --name x`, or:\n\n    sluice check a.yaml && kill -HUP 1\n"
         told = [words for _, words in mentioned_commands(text)]
-        self.assertEqual(told, [["keys", "new", "--name", "x"], ["check", "a.yaml"]])
+        self.assertEqual(told, [["keys", "create", "--name", "x"], ["check", "a.yaml"]])
         for words in told:
             self.assertIsNone(Manual().problem_with(words))
-        for words in (["chek"], ["keys", "new", "--nam"], ["check", "a.yaml", "--rules"]):
+        for words in (["chek"], ["keys", "create", "--nam"], ["check", "a.yaml", "--rules"]):
             self.assertIsNotNone(Manual().problem_with(words))
 
     def test_refuses_blocks_it_cannot_read(self):

@@ -24,7 +24,7 @@ ClientAddressFinder finder(AddressSource source) {
   return ClientAddressFinder::create({.source = source,
                                       .trusted_proxies = {sluice::IpRange{
                                           .first = IpAddress::v4(0x0a000000), .prefix_bits = 8}},
-                                      .hops = 2})
+                                      .trusted_hops = 2})
       .value();
 }
 
@@ -49,7 +49,7 @@ void check(const ClientAddressFinder& finder, std::string_view name, const std::
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const ClientAddressFinder kForwardedFor = finder(AddressSource::x_forwarded_for);
   static const ClientAddressFinder kForwarded = finder(AddressSource::forwarded);
-  static const ClientAddressFinder kHops = finder(AddressSource::hops);
+  static const ClientAddressFinder kHops = finder(AddressSource::trusted_hops);
   const std::string value{data, data + size};
   check(kForwardedFor, "x-forwarded-for", value, ", 192.0.2.1");
   check(kForwarded, "forwarded", value, ",for=192.0.2.1");

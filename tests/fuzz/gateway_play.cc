@@ -19,12 +19,13 @@ using namespace std::chrono_literals;
 Play::Play(Stage& stage, Variant variant)
     : stage_(stage),
       variant_(variant),
-      gateway_(
-          std::make_unique<gateway::Gateway>(gateway::Gateway::Parts{.loop = *stage.loop,
-                                                                     .resolver = stage.resolver,
-                                                                     .worker = stage.worker,
-                                                                     .observer = *this},
-                                             stage.options(variant))) {
+      gateway_(std::make_unique<gateway::Gateway>(
+          gateway::Gateway::Parts{.loop = *stage.loop,
+                                  .resolver = stage.resolver,
+                                  .worker = stage.worker,
+                                  .observer = *this,
+                                  .connection_counts = connection_counts_},
+          stage.options(variant))) {
   routings_.push_back(gateway_->routing());
   open_client();
 }
@@ -153,7 +154,7 @@ void Play::expect_nothing_left() {
   for (int i = 0; i < 4 && gateway_->connections() > 0; ++i) pass(31s);
   expect(gateway_->connections() == 0, "no connection outlives its client");
   expect(gateway_->in_flight() == 0, "every request ends");
-  expect(gateway_->held() == 0, "nobody is held for ever");
+  expect(gateway_->queued() == 0, "nobody is held for ever");
   for (const auto& routing : routings_) {
     expect(routing.expired() || routing.lock() == gateway_->routing(),
            "nothing holds on to options that are no longer in use");

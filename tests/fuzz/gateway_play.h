@@ -4,6 +4,7 @@
 // nobody has anything more to say, so that what happens depends on the input alone.
 #pragma once
 
+#include "frontend/gateway/connection_counts.h"
 #include "frontend/gateway/gateway.h"
 #include "gateway_stage.h"
 #include "player.h"
@@ -67,6 +68,7 @@ class Play final : gateway::Observer {
   Stage& stage_;
   const Variant variant_;  // that it began with, and by which clients come
   std::vector<std::weak_ptr<gateway::Routing>> routings_;
+  gateway::ConnectionCounts connection_counts_;
   std::unique_ptr<gateway::Gateway> gateway_;
   std::vector<std::unique_ptr<Player>> clients_;
   std::vector<std::unique_ptr<Player>> servers_;

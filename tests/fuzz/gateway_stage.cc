@@ -18,16 +18,16 @@ constexpr std::string_view kRules = R"(
 rules:
   - {name: each, per: ip, limit: {rate: 30/10s, burst: 30}}
   - {name: paced, match: {path: /queue/**}, limit: {rate: 1/1s, algorithm: leaky_bucket},
-     over: {queue: 3s, waiting: 2}}
-  - {name: punished, match: {path: /block/**}, per: ip, limit: 1/10s, block: {for: 20s},
-     over: {status: 403, body: go away}}
+     action: {queue: {max_delay: 3s, max_queued: 2}}}
+  - {name: punished, match: {path: /block/**}, per: ip, limit: 1/10s, block: {duration: 20s},
+     action: {reject: {status: 403, body: go away}}}
   - {name: failures, match: {path: /login}, per: ip, limit: {rate: 1/10s, algorithm: sliding_log},
      count: {status: [401, 403]}}
   - {name: successes, match: {path: /after}, limit: 2/10s, count: {status: [200], when: after}}
   - {name: calls, match: {path: /call}, limit: 2/10s, count: {grpc_status: [16]}}
-  - {name: at-once, match: {path: /few/**}, limit: {concurrent: 2, ttl: 30s}}
-  - {name: dropped, match: {path: /drop}, limit: 1/10s, over: drop}
-  - {name: watched, match: {path: /queue/**}, limit: 1/10s, over: shadow}
+  - {name: at-once, match: {path: /few/**}, limit: {max_concurrent: 2, slot_ttl: 30s}}
+  - {name: dropped, match: {path: /drop}, limit: 1/10s, action: drop}
+  - {name: watched, match: {path: /queue/**}, limit: 1/10s, action: shadow}
   - {name: strict, match: {path: /closed}, limit: 9/10s, on_failure: closed}
   - {name: lenient, match: {path: /open}, limit: 9/10s, on_failure: open}
 )";
@@ -111,10 +111,10 @@ const std::shared_ptr<const gateway::GatewayOptions>& Stage::options(Variant var
   options.upstreams[0].servers = {server(folder.file("one"), 3), server(folder.file("nobody"))};
   options.upstreams[1].name = "other";
   options.upstreams[1].servers = {server(folder.file("two")), server(folder.file("one"))};
-  options.upstreams[1].balance = gateway::Balance::hash;
-  options.upstreams[1].keep_alive = 1;
-  options.upstreams[1].total = 20s;
-  options.upstreams[1].host = "inner.example";
+  options.upstreams[1].balance = gateway::Balance::client_hash;
+  options.upstreams[1].keepalive_connections = 1;
+  options.upstreams[1].request_timeout = 20s;
+  options.upstreams[1].host_header = "inner.example";
   options.upstreams[2].name = "secret";
   options.upstreams[2].servers = {server(folder.file("two"))};
   options.upstreams[2].balance = gateway::Balance::least_connections;
@@ -124,14 +124,14 @@ const std::shared_ptr<const gateway::GatewayOptions>& Stage::options(Variant var
   options.trusted_proxies = identity::IpRangeSet{
       std::array{IpRange::parse("10.0.0.0/8").value(), IpRange::parse("192.0.2.0/24").value()}};
   options.forwarded_headers = variant.forwarded();
-  options.starts_traces = variant.starts_traces();
+  options.generate_traces = variant.generate_traces();
   options.trusts_request_ids = variant.trusts_ids();
-  if (variant.small_bodies()) options.body_bytes_max = 100;
+  if (variant.small_bodies()) options.max_body_size = 100;
   if (variant.crowded()) {
-    options.requests_per_connection = 3;
-    options.connections_max = 3;
-    options.connections_per_address = 2;
-    options.upstreams[0].keep_alive = 0;
+    options.keepalive_requests = 3;
+    options.max_connections_per_worker = 3;
+    options.max_connections_per_ip = 2;
+    options.upstreams[0].keepalive_connections = 0;
   }
   return known = std::make_shared<const gateway::GatewayOptions>(std::move(options));
 }

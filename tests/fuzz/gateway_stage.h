@@ -6,7 +6,7 @@
 
 #include "../support/store_behind.h"
 #include "../support/temp_folder.h"
-#include "engine/worker.h"
+#include "engine/decider.h"
 #include "frontend/gateway/gateway_options.h"
 #include "identity/identifier.h"
 #include "net/event_loop.h"
@@ -31,7 +31,7 @@ struct Variant {
 
   [[nodiscard]] bool announced() const noexcept { return (bits & 1U) != 0; }  // PROXY protocol
   [[nodiscard]] bool small_bodies() const noexcept { return (bits & 2U) != 0; }
-  [[nodiscard]] bool starts_traces() const noexcept { return (bits & 4U) != 0; }
+  [[nodiscard]] bool generate_traces() const noexcept { return (bits & 4U) != 0; }
   [[nodiscard]] gateway::ForwardedHeaders forwarded() const noexcept {
     return static_cast<gateway::ForwardedHeaders>(bits >> 3U & 3U);
   }
@@ -79,7 +79,7 @@ struct Stage {
   std::unique_ptr<store::LocalStore> table;
   store::LocalAuthority local{*table, 1};
   FickleStore store{local};
-  engine::Worker worker{store, local};
+  engine::Decider worker{store, local};
   // In use, and for the next edit.
   std::array<std::shared_ptr<const engine::Snapshot>, 2> snapshots;
   std::array<engine::Op, 2> probes;  // as many as the rule `at-once` lets be in flight

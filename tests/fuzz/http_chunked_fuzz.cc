@@ -1,8 +1,8 @@
 // A chunked body: its data do not depend on the pieces in which it comes, they survive being
-// written and read, and Beast finds the same. The first byte says how large the pieces are.
+// written and read, and http_parser finds the same. The first byte says how large the pieces are.
 
 #include "fuzz.h"
-#include "net/http/beast_fixture.h"
+#include "net/http/http_parser_fixture.h"
 
 #include <array>
 #include <string>
@@ -40,8 +40,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (whole.fault) expect(*whole.fault.why != '\0', "a refusal has a reason");
   expect(decode(as_one_chunk(whole.data), 7).data == whole.data, "data survive being written");
   if (!whole.done) return 0;
-  expect(fixture::body_by_beast(std::string_view{bytes}.substr(0, whole.consumed)) ==
+  expect(fixture::body_by_http_parser(std::string_view{bytes}.substr(0, whole.consumed)) ==
              "done\n" + whole.data,
-         "Beast finds the same data");
+         "http_parser finds the same data");
   return 0;
 }

@@ -1,8 +1,8 @@
 // Whatever bytes a client sends: the answer does not depend on the pieces in which they come, what
-// is accepted means the same after it was written and read, and Beast reads it as we do.
+// is accepted means the same after it was written and read, and http_parser reads it as we do.
 
 #include "fuzz.h"
-#include "net/http/beast_fixture.h"
+#include "net/http/http_parser_fixture.h"
 
 #include <array>
 #include <string>
@@ -48,10 +48,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (parse.state != HeadParse::State::complete) return 0;
   expect(parse.head_bytes <= size, "a head is among the bytes");
   check_written(parser.head());
-  // Beast does not let the empty line pass that may come first.
+  // The fixture wants the method first, which an empty line may precede.
   std::string_view head{bytes.data(), parse.head_bytes};
   if (head.starts_with("\r\n")) head.remove_prefix(2);
-  expect(fixture::request_by_beast(head) == fixture::as_beast_says_it(parser.head(), head.size()),
-         "Beast reads the same");
+  expect(fixture::request_by_http_parser(head) ==
+             fixture::as_http_parser_says_it(parser.head(), head.size()),
+         "http_parser reads the same");
   return 0;
 }

@@ -3,10 +3,10 @@
 
 #include "identity/jwt.h"
 
+#include "base/base64.h"
+#include "crypto/sha256.h"
 #include "fuzz.h"
-#include "identity/base64.h"
 #include "identity/jwks.h"
-#include "identity/sha256.h"
 
 #include <chrono>
 #include <string>
@@ -26,22 +26,14 @@ const std::string kSecret(32, 's');
 constexpr sluice::WallTime kNow{std::chrono::seconds{1'800'000'000}};
 
 std::string base64url(std::string_view bytes) {
-  constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-  std::string text;
-  std::uint32_t bits = 0;
-  unsigned pending = 0;
-  for (const char c : bytes) {
-    bits = bits << 8U | static_cast<unsigned char>(c);
-    for (pending += 8; pending >= 6; pending -= 6) text += kAlphabet[bits >> (pending - 6) & 63U];
-  }
-  if (pending > 0) text += kAlphabet[bits << (6 - pending) & 63U];
+  std::string text(sluice::base64_encoded_size(bytes.size()), '\0');
+  (void)sluice::encode_base64url(bytes, text);
   return text;
 }
 
 void check_base64(std::string_view text) {
-  std::string out(sluice::identity::base64_decoded_max(text.size()), '\0');
-  const auto bytes = sluice::identity::decode_base64url(text, out);
+  std::string out(sluice::base64_decoded_max(text.size()), '\0');
+  const auto bytes = sluice::decode_base64url(text, out);
   if (bytes) expect(base64url(*bytes) == text, "bytes have one text");
 }
 
@@ -60,7 +52,7 @@ void check_json(std::string_view text) {
 
 std::string signed_token(std::string_view payload) {
   const std::string message = base64url(R"({"alg":"HS256"})") + "." + base64url(payload);
-  const auto signature = sluice::identity::HmacSecret{kSecret}(message);
+  const auto signature = sluice::crypto::HmacSecret{kSecret}(message);
   return message + "." +
          base64url({reinterpret_cast<const char*>(signature.data()), signature.size()});
 }

@@ -3,7 +3,7 @@
 // What is accepted are keys that the server can use. Written anew it reads the same, and one key
 // more changes none of the others.
 
-#include "app/api_key_file.h"
+#include "app/config/api_key_file.h"
 #include "fuzz.h"
 
 #include <algorithm>

@@ -44,7 +44,7 @@ void admits_capacity_in_one(const CompiledLimit& limit, Cost capacity) {
   expect(cell.decide(limit, kNow, capacity + 1).decision.verdict == Verdict::never,
          "a cost above the capacity can never pass");
   expect(cell.decide(limit, kNow, capacity).decision.allowed(), "the whole capacity passes idle");
-  expect(cell.decide(limit, kNow, 1).decision.verdict == Verdict::refused,
+  expect(cell.decide(limit, kNow, 1).decision.verdict == Verdict::rejected,
          "nothing passes on top of the whole capacity");
 }
 

@@ -58,7 +58,7 @@ void check_target(std::string_view target, const PathOptions& options) {
   expect(once.path.find("//") == std::string_view::npos, "no empty segment");
   expect(closed.find("/./") == std::string::npos, "no dot segment");
   expect(closed.find("/../") == std::string::npos, "no double dot segment");
-  expect(!options.ignore_parameters || once.path.find(';') == std::string_view::npos,
+  expect(!options.ignore_path_parameters || once.path.find(';') == std::string_view::npos,
          "no parameter");
   check_characters(once.path);
 }
@@ -91,7 +91,8 @@ void check_readings(std::string_view target, const PathOptions& options) {
              both.decoded.find("%5C") == std::string_view::npos,
          "no escaped slash is left when they are decoded");
   expect(both.decoded.empty() || both.decoded_route() != both.route(), "two readings differ");
-  if (!target.starts_with('/') || options.ignore_case || options.ignore_parameters) return;
+  if (!target.starts_with('/') || options.case_insensitive_paths || options.ignore_path_parameters)
+    return;
   const auto behind = as_servers_read(target, Slashes::merged);
   if (!behind) return;
   const bool is_read =
@@ -113,13 +114,13 @@ void check_host(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text{data, data + size};
   for (const bool decode : {false, true}) {
-    check_target(text, {.ignore_case = false, .decode_slashes = decode});
-    check_target("/" + text, {.ignore_case = true, .decode_slashes = decode});
-    check_target("/" + text, {.ignore_parameters = true, .decode_slashes = decode});
+    check_target(text, {.case_insensitive_paths = false, .decode_slashes = decode});
+    check_target("/" + text, {.case_insensitive_paths = true, .decode_slashes = decode});
+    check_target("/" + text, {.ignore_path_parameters = true, .decode_slashes = decode});
   }
   for (const std::string& target : {text, "/" + text}) {
     check_readings(target, {});
-    check_readings(target, {.ignore_case = true, .ignore_parameters = true});
+    check_readings(target, {.case_insensitive_paths = true, .ignore_path_parameters = true});
   }
   check_host(text);
   return 0;

@@ -124,9 +124,9 @@ class Replayed(Logs):
         "clients:\n"
         "  trusted_proxies: [127.0.0.1]\n"
         "  api_keys: {header: x-api-key, file: keys.json}\n"
-        "  tokens: {secret_file: secret, algorithms: [HS256]}\n"
-        f"  geo: {{country: '{GEO}/country.mmdb'}}\n"
-        "access_log: {file: access.log, format: json, refusals_per_second: 1000}"
+        "  jwt: {secret_file: secret, algorithms: [HS256]}\n"
+        f"  geo: {{country_file: '{GEO}/country.mmdb'}}\n"
+        "access_log: {file: access.log, format: json, max_rejected_per_second: 1000}"
     )
 
     def serve_all(self, rules, requests):
@@ -244,7 +244,7 @@ class Gaps(Logs):
             with self.subTest(field):
                 done = self.replay(f"rules: [{{name: r, limit: 1/1h, {rule}}}]\n")
                 self.assertIn(f"no line has {field}, which r asks for", done.out)
-        limit = "rules: [{name: r, limit: {concurrent: 1}}]\n"
+        limit = "rules: [{name: r, limit: {max_concurrent: 1}}]\n"
         self.assertIn("no line has duration_ns, which r asks for", self.replay(limit).out)
         done = self.replay("rules: [{name: r, limit: 1/1h, per: [user]}]\n", "", 0, "--json")
         self.assertIn("no line has user, which r asks for", done.err)
@@ -254,7 +254,7 @@ class Gaps(Logs):
         for rule, more in (
             ("domain: edge", '"domain":"edge"'),
             ("match: {descriptor: {kind: a}}", '"descriptor":{"kind":"a"}'),
-            ("missing: skip, per: [claim.plan.name]", '"claims":{"plan":{"name":"free"}}'),
+            ("on_missing: skip, per: [claim.plan.name]", '"claims":{"plan":{"name":"free"}}'),
             ("count: {grpc_status: [8]}", '"grpc_status":8'),
             ("count: {header: {x-cost: '1'}}", '"response_headers":{"x-cost":"1"}'),
             ("match: {cookie: {plan: free}}", '"cookies":{"plan":"free"}'),
@@ -262,12 +262,12 @@ class Gaps(Logs):
             with self.subTest(rule):
                 rules = f"rules: [{{name: r, limit: 1/1h, {rule}}}]\n"
                 done = self.replay(rules, "," + more)
-                self.assertIn("3 requests, 1 passed, 2 refused", done.out)
+                self.assertIn("3 requests, 1 allowed, 2 rejected", done.out)
                 self.assertNotIn("no line has", done.out)
         for rule in ("count: {grpc_status: [8]}", "count: {header: {x-cost: '2'}}"):
             rules = f"rules: [{{name: r, limit: 1/1h, {rule}}}]\n"
             more = ',"grpc_status":0,"response_headers":{"x-cost":"1"}'
-            self.assertIn("3 requests, 3 passed", self.replay(rules, more).out)
+            self.assertIn("3 requests, 3 allowed", self.replay(rules, more).out)
 
 
 if __name__ == "__main__":

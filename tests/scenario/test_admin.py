@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import threading
+import time
 import unittest
 
 from admin_support import AdminTest, Page
@@ -65,7 +66,7 @@ class Counts(AdminTest):
     RULES = """
   - {name: five, match: {path: /five/**}, per: ip, limit: 5/1h}
   - {name: dear, match: {path: /dear}, per: ip, limit: 100/1h, cost: 3}
-  - {name: shade, match: {path: /five/**}, per: ip, limit: 2/1h, over: shadow}
+  - {name: shade, match: {path: /five/**}, per: ip, limit: 2/1h, action: shadow}
 """
 
     def test_everything_adds_up_over_all_workers(self):
@@ -94,18 +95,19 @@ class Counts(AdminTest):
         page = self.page(front)
         requests = {c: page.sum("sluice_requests_total", code=c) for c in ("2xx", "4xx", "none")}
         self.assertEqual(requests, {"2xx": 10, "4xx": 35, "none": 0})
-        decisions = lambda policy, word: page.sum(
-            "sluice_decisions_total", policy=policy, decision=word
+        decisions = lambda rule, word: page.sum(
+            "sluice_decisions_total", rule=rule, decision=word
         )
-        self.assertEqual((decisions("five", "allow"), decisions("five", "deny")), (5, 35))
-        self.assertEqual((decisions("shade", "allow"), decisions("shade", "shadow_deny")), (2, 3))
-        self.assertEqual((decisions("dear", "allow"), decisions("", "allow")), (4, 1))
-        self.assertEqual(page.sum("sluice_hits_total", policy="dear"), 12)
-        self.assertEqual(page.sum("sluice_hits_total", policy="five"), 40)
-        self.assertEqual(page.sum("sluice_refusals_total", reason="limited"), 35)
-        self.assertEqual(page.sum("sluice_refusals_total"), 35)
+        self.assertEqual((decisions("five", "allowed"), decisions("five", "rejected")), (5, 35))
+        shade = (decisions("shade", "allowed"), decisions("shade", "shadow_rejected"))
+        self.assertEqual(shade, (2, 3))
+        self.assertEqual((decisions("dear", "allowed"), decisions("", "allowed")), (4, 1))
+        self.assertEqual(page.sum("sluice_hits_total", rule="dear"), 12)
+        self.assertEqual(page.sum("sluice_hits_total", rule="five"), 40)
+        self.assertEqual(page.sum("sluice_rejections_total", reason="limited"), 35)
+        self.assertEqual(page.sum("sluice_rejections_total"), 35)
         self.assertEqual(page.sum("sluice_request_duration_seconds_count"), 45)
-        self.assertEqual(page.sum("sluice_received_bytes_total"), 1000)
+        self.assertEqual(page.sum("sluice_request_body_bytes_total"), 1000)
         self.assertEqual(
             page.sum("sluice_upstream_requests_total", upstream="app", result="2xx"), 10
         )
@@ -125,8 +127,8 @@ class Counts(AdminTest):
         status = self.status(front)
         self.assertEqual((status["state"], status["workers"]), ("serving", 2))
         self.assertEqual(status["requests"]["4xx"], 35)
-        self.assertEqual(status["refusals"], {"limited": 35})
-        self.assertEqual(status["decisions"]["deny"], 35)
+        self.assertEqual(status["rejections"], {"limited": 35})
+        self.assertEqual(status["decisions"]["rejected"], 35)
         self.assertEqual(status["configuration"]["rules"], 3)
         server = status["upstreams"][0]["servers"][0]
         self.assertEqual((server["address"], server["healthy"]), (app.address, True))
@@ -153,8 +155,8 @@ class Counts(AdminTest):
         page = self.page(front)
         total = clients * requests
         self.assertEqual(page.sum("sluice_requests_total"), total)
-        self.assertEqual(page.sum("sluice_hits_total", policy="once"), total)
-        self.assertEqual(page.sum("sluice_refusals_total"), total - 1)
+        self.assertEqual(page.sum("sluice_hits_total", rule="once"), total)
+        self.assertEqual(page.sum("sluice_rejections_total"), total - 1)
         self.assertEqual(page.sum("sluice_request_duration_seconds_count"), total)
 
     def test_gauges_show_what_is_under_way(self):
@@ -175,20 +177,21 @@ class Counts(AdminTest):
 
     def test_held_requests_show_and_those_that_leave_do_not(self):
         rules = "[{name: q, per: ip, limit: {rate: 1/1h, algorithm: leaky_bucket},"
-        rules += " over: {queue: 2h}}]"
+        rules += " action: {queue: {max_delay: 2h}}}]"
         front = self.admin(self.upstream(), rules=rules)
         front.get()
         with front.connect() as held:
             held.send(get())
-            wait_until(lambda: self.page(front).sum("sluice_requests_held") == 1, "it is held")
-        wait_until(lambda: self.page(front).sum("sluice_requests_held") == 0, "it has left")
+            wait_until(lambda: self.page(front).sum("sluice_requests_queued") == 1, "it is queued")
+        wait_until(lambda: self.page(front).sum("sluice_requests_queued") == 0, "it has left")
         page = self.page(front)
         self.assertEqual(page.sum("sluice_requests_total", code="none"), 1)
 
     def test_servers_in_trouble_show(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             nobody = "127.0.0.1:%d" % taken.getsockname()[1]
-        front = self.admin(nobody, of_upstream="failures: 1, left_alone: 1h, retries: 0")
+        options = "max_consecutive_failures: 1, ejection_time: 1h, retries: 0"
+        front = self.admin(nobody, of_upstream=options)
         for _ in range(20):  # by connection: until each worker has tried
             self.assertEqual(front.get().status, 502)
         page = self.page(front)
@@ -198,21 +201,97 @@ class Counts(AdminTest):
         self.assertFalse(self.status(front)["upstreams"][0]["servers"][0]["healthy"])
 
     def test_blocks_are_counted(self):
-        rules = "[{name: b, per: ip, limit: 1/1h, block: {for: 1h}}]"
+        rules = "[{name: b, per: ip, limit: 1/1h, block: {duration: 1h}}]"
         front = self.admin(self.upstream(), rules=rules)
         self.assertEqual([front.get().status for _ in range(3)], [200, 429, 429])
         wait_until(lambda: self.page(front).sum("sluice_blocks_total") == 1, "it is counted")
         self.assertEqual(self.status(front)["blocks"], 1)
         page = self.page(front)
-        self.assertEqual(page.sum("sluice_refusals_total", reason="blocked"), 1)
+        self.assertEqual(page.sum("sluice_rejections_total", reason="blocked"), 1)
 
     def test_connections_that_find_no_room_are_counted(self):
-        front = self.admin(self.upstream(), workers=1, more="gateway: {connections: 1}")
+        more = "gateway: {max_connections_per_worker: 1}"
+        front = self.admin(self.upstream(), workers=1, more=more)
         with front.connect() as first, front.connect() as second:
             self.assertEqual(first.get().status, 200)
             self.assertTrue(second.is_closed())
-        turned_away = "sluice_connections_turned_away_total"
+        turned_away = "sluice_connections_rejected_total"
         self.assertEqual(self.page(front).sum(turned_away, listener="gateway"), 1)
+        self.assertEqual(self.status(front)["connections_rejected"], 1)
+        with front.connect() as idle:
+            self.assertEqual(idle.get().status, 200)
+            time.sleep(1.1)  # from then on it is idle
+            self.assertEqual(front.get().status, 200)
+        self.assertEqual(self.page(front).sum("sluice_connections_evicted_total"), 1)
+        self.assertEqual(self.status(front)["connections_evicted"], 1)
+        shown = sluice("status", "--server", self.url(front)).out
+        self.assertRegex(shown, r"\nconnections +\d, 1 evicted, 1 rejected\n")
+
+    # By the word of a proxy, of a name that identifies clients, and of the client's address.
+    def test_headers_that_are_not_passed_on_are_counted(self):
+        keys = self.file("keys.json", '{"keys": []}')
+        app = self.upstream()
+        front = self.admin(
+            app,
+            more="clients: {client_ip_header: cf-connecting-ip, trusted_proxies: [192.0.2.1], "
+            f"api_keys: {{file: '{keys}', header: x-api-key}}}}",
+        )
+        dropped = lambda: self.page(front).sum("sluice_request_headers_dropped_total")
+        front.get("/", "Accept: */*", "X-Request-Id: mine", "Via: 1.1 other")
+        self.assertEqual(dropped(), 0)
+        for count, header in enumerate(
+            (
+                "X-Forwarded-For: 192.0.2.7",
+                "X-Real-IP: 192.0.2.7",
+                "X_Request_Id: mine",
+                "X_Api_Key: secret",
+                "CF-Connecting-IP: 192.0.2.7",
+                "CF_Connecting_IP: 192.0.2.7",
+            )
+        ):
+            front.get("/", header)
+            self.assertEqual(dropped(), count + 1, header)
+            self.assertNotIn(header.split(": ")[1], str(app.requests[-1]))
+
+    # Each request has a key of its own under every rule; there is no route, so that no server is
+    # needed for it.
+    def test_a_flood_of_new_keys_shows_that_the_table_is_full(self):
+        rules = "\n".join(
+            f"  - {{name: r{i}, per: header.x-key, limit: {{rate: 1/1h, burst: {i + 1}}}}}"
+            for i in range(32)
+        )
+        text = self.configuration(self.upstream(), rules="\n" + rules)
+        text = text.replace("path: /**", "path: /nothing/else")
+        text = text.replace("listen: {", "listen: {admin: '127.0.0.1:0', ")
+        front = self.serve(text)
+        front.says("admin on")
+        front.admin_port = int(front.said.split("admin on 127.0.0.1:")[1].split()[0])
+        self.assertFalse(self.status(front)["keys"]["full"])
+
+        requests, batch, answers = 9000, 500, 0
+        with front.connect() as client:
+            for first in range(0, requests, batch):
+                keys = range(first, first + batch)
+                client.send(b"".join(get("/flood", f"X-Key: {key}") for key in keys))
+                while answers < first + batch:
+                    self.assertTrue(client.more())
+                    answers += client.pending.count(b"HTTP/1.1 4")
+                    client.pending = client.pending[-9:]  # of an answer that begins there
+        keys = self.status(front)["keys"]
+        self.assertTrue(keys["full"])
+        self.assertGreater(keys["used"], 0.9 * keys["capacity"])
+        self.assertGreater(keys["approximated"], 1000)
+        self.assertGreater(keys["cells_used"], 0)
+        page = self.page(front)
+        full = lambda result: page.sum("sluice_table_full_decisions_total", result=result)
+        self.assertEqual(full("approximated"), keys["approximated"])
+        self.assertEqual((full("allowed"), full("rejected")), (0, 0))
+        self.assertGreater(page.sum("sluice_table_fill_ratio"), 0.9)
+        self.assertGreater(page.sum("sluice_table_shared_fill_ratio"), 0)
+        shown = self.ok("status", "--server", self.url(front)).out
+        count = keys["approximated"]
+        warning = rf"\nwarning +the counter table is full; .*: {count} approximated, "
+        self.assertRegex(shown, warning)
 
     def test_no_label_tells_who_asked(self):
         rules = "[{name: k, per: [header.x-key], limit: 5/1h}]"
@@ -222,7 +301,7 @@ class Counts(AdminTest):
         page = self.ask(front, "/metrics").body + self.ask(front, "/v1/status").body
         for word in (b"secret", b"path-of", b"203.0.113", b"x-key"):
             self.assertNotIn(word, page)
-        self.assertEqual(self.page(front).sum("sluice_keys"), 20)
+        self.assertEqual(self.page(front).sum("sluice_table_keys"), 20)
         keys = self.status(front)["keys"]
         self.assertEqual((keys["used"], keys["evictions"]), (20, 0))
         self.assertGreater(keys["capacity"], 100_000)
@@ -244,8 +323,8 @@ class Counts(AdminTest):
         page = self.page(front)
         self.assertEqual(page.sum("sluice_config_reloads_total", result="success"), 1)
         self.assertEqual(page.sum("sluice_config_reloads_total", result="error"), 1)
-        self.assertEqual(page.sum("sluice_decisions_total", policy="a", decision="allow"), 1)
-        self.assertGreaterEqual(page.sum("sluice_decisions_total", policy="b"), 1)
+        self.assertEqual(page.sum("sluice_decisions_total", rule="a", decision="allowed"), 1)
+        self.assertGreaterEqual(page.sum("sluice_decisions_total", rule="b"), 1)
         self.assertEqual(
             page.sum("sluice_upstream_requests_total"), page.sum("sluice_requests_total")
         )
@@ -297,7 +376,7 @@ class Ends(AdminTest):
         stuck = threading.Event()
         self.addCleanup(stuck.set)
         app = self.waiting(stuck, b"never")
-        front = self.admin(app, more="drain: {within: 50ms}")
+        front = self.admin(app, more="drain: {timeout: 50ms}")
         with front.connect() as client:
             client.send(get())
             wait_until(lambda: app.requests, "it is under way")

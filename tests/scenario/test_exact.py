@@ -28,7 +28,7 @@ def contenders(amount, period):
         ("leaky_bucket", ["-l", rate, "-a", "leaky_bucket"], models.Bucket(amount, period, 1)),
         (
             "leaky_bucket queue",
-            ["-l", rate, "-a", "leaky_bucket", "--burst", 2, "--queue", f"{period}ns"],
+            ["-l", rate, "-a", "leaky_bucket", "--burst", 2, "--max-delay", f"{period}ns"],
             models.Bucket(amount, period, 2, period),
         ),
         ("interval", ["-l", rate, "--refill", "interval"], models.IntervalBucket(amount, period)),
@@ -56,7 +56,7 @@ def contenders(amount, period):
         ),
         (
             "sliding_buckets fine",
-            ["-l", rate, "-a", "sliding_buckets", "--granularity", f"{width}ns"],
+            ["-l", rate, "-a", "sliding_buckets", "--bucket-width", f"{width}ns"],
             models.SlidingBuckets(amount, period, width),
         ),
     ]
@@ -170,7 +170,7 @@ class AgreesWithExactArithmetic(ScenarioTest):
                 expected.append("true" if allowed else "false")
                 trace.append(f"{now},k,1,{duration}\n")
             verdicts = self.verdicts(
-                "-a", "concurrency", "-l", limit, "--ttl", "1s", stdin="".join(trace)
+                "-a", "concurrency", "-l", limit, "--slot-ttl", "1s", stdin="".join(trace)
             )
             self.assertEqual(verdicts, expected)
 

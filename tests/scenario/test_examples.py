@@ -124,7 +124,7 @@ class Replay(ScenarioTest):
     def test_a_combined_log(self):
         log = self.file("access.log", self.LOG * 4)
         done = self.ok("replay", log, "--rules", configuration("closed"))
-        self.assertIn("8 requests, 4 passed, 4 refused", done.out)
+        self.assertIn("8 requests, 4 allowed, 4 rejected", done.out)
         self.assertRegex(done.out, r"search +4 +0 +0 +0")
 
     def test_what_another_configuration_would_change(self):
@@ -135,11 +135,11 @@ class Replay(ScenarioTest):
         done = sluice("replay", log, "--rules", configuration("closed"), "--diff", stricter)
         self.assertEqual(done.code, 1)
         self.assertIn("7 requests change their answer", done.out)
-        self.assertIn("GET /search: passes -> 429 limited by search", done.out)
-        self.assertIn('GET /s"x: 503 no_rule by no rule -> passes', done.out)
+        self.assertIn("GET /search: allowed -> 429 limited by search", done.out)
+        self.assertIn('GET /s"x: 503 no_rule by no rule -> allowed', done.out)
         same = self.ok("replay", log, "--rules", stricter, "--diff", stricter)
         self.assertIn("0 requests change their answer", same.out)
-        one = self.diff("", ", over: drop", lines=2).out
+        one = self.diff("", ", action: drop", lines=2).out
         self.assertIn("1 request changes its answer", one)
 
     def diff(self, before, after, *arguments, lines=4, code=1):
@@ -156,11 +156,11 @@ class Replay(ScenarioTest):
     # Not only whether a request passes, but how it is refused, why and by whom.
     def test_every_other_answer_is_a_change(self):
         for after, told in (
-            (", over: {status: 503}", "429 limited by a -> 503 limited by a"),
-            (", over: drop", "429 limited by a -> dropped limited by a"),
-            (", block: {for: 1h}", "429 limited by a -> 429 blocked by a"),
+            (", action: {reject: {status: 503}}", "429 limited by a -> 503 limited by a"),
+            (", action: drop", "429 limited by a -> dropped limited by a"),
+            (", block: {duration: 1h}", "429 limited by a -> 429 blocked by a"),
             ("}, {name: b, limit: 1/2h", "429 limited by a -> 429 limited by b"),
-            (", over: shadow", "429 limited by a -> passes"),
+            (", action: shadow", "429 limited by a -> allowed"),
         ):
             with self.subTest(after):
                 self.assertIn("GET /x: " + told, self.diff("", after).out)
@@ -168,7 +168,7 @@ class Replay(ScenarioTest):
         self.diff("", "}, {name: b, limit: 1/1s", code=0)
 
     def test_changes_in_json(self):
-        *changes, last = self.diff("", ", over: {status: 503}", "--json").json_lines()
+        *changes, last = self.diff("", ", action: {reject: {status: 503}}", "--json").json_lines()
         self.assertEqual([one["time"][-3:] for one in changes], ["01Z", "02Z", "03Z"])
         before, after = changes[0]["before"], changes[0]["after"]
         self.assertEqual((before["action"], before["status"]), ("reject", 429))
@@ -177,7 +177,7 @@ class Replay(ScenarioTest):
         self.assertEqual((changes[0]["target"], changes[0]["ip"]), ("/x", "192.0.2.1"))
         summary = last["summary"]
         self.assertEqual((summary["requests"], summary["changed"]), (4, 3))
-        self.assertEqual(summary["before"], {"passed": 1, "refused": 3})
+        self.assertEqual(summary["before"], {"allowed": 1, "rejected": 3})
         self.assertEqual(summary["undecided_after"], [])
         [last] = self.diff("", "", "--json", code=0).json_lines()
         self.assertEqual(last["summary"]["changed"], 0)
@@ -187,14 +187,14 @@ class Replay(ScenarioTest):
 
     def test_as_many_changes_as_wanted(self):
         for arguments, count in (((), 20), (("--changes", "3"), 3), (("--changes", "0"), 49)):
-            done = self.diff("", ", over: drop", *arguments, lines=50)
+            done = self.diff("", ", action: drop", *arguments, lines=50)
             self.assertIn("49 requests change their answer", done.out)
             self.assertEqual(done.out.count("GET /x: "), count)
             self.assertEqual(f"and {49 - count} more; --changes 0 lists" in done.out, count < 49)
         self.refuses(2, r"--changes requires --diff", "replay", "--rules", "x", "--changes", "3")
         for arguments, count in (((), 49), (("--changes", "3"), 3), (("--changes", "0"), 49)):
             *changes, last = self.diff(
-                "", ", over: drop", "--json", *arguments, lines=50
+                "", ", action: drop", "--json", *arguments, lines=50
             ).json_lines()
             self.assertEqual((len(changes), last["summary"]["changed"]), (count, 49))
 
@@ -205,8 +205,8 @@ class Replay(ScenarioTest):
             ("--limit", "1/1s"),
             ("--algorithm", "gcra"),
             ("--burst", "3"),
-            ("--zone", "UTC"),
-            ("--count-denied",),
+            ("--timezone", "UTC"),
+            ("--count-rejected",),
             ("--compare",),
             ("--rows", "3"),
             ("--svg", os.path.join(self.folder, "picture.svg")),
@@ -230,7 +230,7 @@ class Replay(ScenarioTest):
         log = self.file("access.log", self.LOG + self.LOG[:40])
         done = sluice("replay", log, "--rules", configuration("closed"))
         self.assertEqual(done.code, 0, done.err)
-        self.assertIn("2 requests, 1 passed, 1 refused", done.out)
+        self.assertIn("2 requests, 1 allowed, 1 rejected", done.out)
         self.assertIn("access.log:3: the last line is not whole, and is left out", done.err)
         whole = self.file("access.log", self.LOG.rstrip("\n"))
         done = self.ok("replay", whole, "--rules", configuration("closed"))

@@ -27,7 +27,7 @@ FAMILIES = {
         "ratelimit-policy": r"5;w=60, 1000;w=86400",
         "ratelimit": r"limit=5, remaining=4, reset=12",
     },
-    "triplet": {
+    "ietf-03": {
         "ratelimit-limit": "5",
         "ratelimit-remaining": "4",
         "ratelimit-reset": "12",
@@ -63,7 +63,7 @@ def rates(answer):
 
 class Standing(GatewayTest):
     def front(self, headers, rules=TWO, serve=None, **options):
-        more = f"gateway: {{headers: {headers}}}"
+        more = f"gateway: {{ratelimit_headers: {headers}}}"
         return self.gateway(self.upstream(serve), rules=rules, more=more, **options)
 
     def test_every_family_is_written_as_it_is_described(self):
@@ -81,7 +81,7 @@ class Standing(GatewayTest):
         self.assertEqual(rates(self.front("none").get()), {})
 
     def test_they_may_come_with_refusals_alone(self):
-        front = self.front("{families: [triplet], when: on_refusal}")
+        front = self.front("{families: [ietf-03], when: on_rejection}")
         with front.connect() as client:
             answers = [client.get() for _ in range(6)]
         self.assertEqual([answer.status for answer in answers], [200] * 5 + [429])
@@ -89,19 +89,20 @@ class Standing(GatewayTest):
 
     def test_they_may_come_once_little_is_left(self):
         rules = "[{name: api, per: ip, limit: 10/1h}]"
-        front = self.front("{families: [triplet], when: below, below_percent: 50}", rules)
+        headers = "{families: [ietf-03], when: below_threshold, threshold_percent: 50}"
+        front = self.front(headers, rules)
         with front.connect() as client:
             shown = [rates(client.get()).get("ratelimit-remaining") for _ in range(11)]
         self.assertEqual(shown, [None] * 5 + ["4", "3", "2", "1", "0", "0"])
 
     def test_the_tightest_may_stand_alone(self):
-        found = rates(self.front("{only_tightest: true}").get())
+        found = rates(self.front("{most_restrictive_only: true}").get())
         self.assertEqual(found["ratelimit-policy"], '"api";q=5;w=60')
         self.assertEqual(found["ratelimit"], '"api";r=4;t=12')
 
     def test_names_may_be_others(self):
         rename = "{RateLimit-Limit: X-Most, ratelimit-reset: none}"
-        answer = self.front(f"{{families: [triplet], rename: {rename}}}").get()
+        answer = self.front(f"{{families: [ietf-03], rename: {rename}}}").get()
         self.assertEqual(answer.get("x-most"), "5")
         self.assertEqual(rates(answer), {"ratelimit-remaining": "4"})
 
@@ -109,7 +110,7 @@ class Standing(GatewayTest):
     def test_partitions_are_told_by_hashes(self):
         self.file("secret", "of this gateway\n")
         more = (
-            "gateway: {headers: {partition_secret_file: secret}}\n"
+            "gateway: {ratelimit_headers: {partition_secret_file: secret}}\n"
             "clients: {trusted_proxies: [127.0.0.0/8]}"
         )
         front = self.gateway(self.upstream(), rules=TWO, more=more)
@@ -132,14 +133,14 @@ class Standing(GatewayTest):
             "[ietf-11, ietf-07]": "both write RateLimit",
             "{rename: {X-Other: X-Most}}": "no header that could be renamed",
             "{rename: {RateLimit: 'X Most'}}": "no name of a header",
-            "{below_percent: 10}": "when",
-            "{when: always, below_percent: 10}": "write when: below",
+            "{threshold_percent: 10}": "when",
+            "{when: always, threshold_percent: 10}": "write when: below_threshold",
             "{partition_secret_file: nowhere}": "nowhere",
-            "{familys: [triplet]}": "families",
+            "{familys: [ietf-03]}": "families",
         }
         for headers, said in cases.items():
             with self.subTest(headers=headers):
-                text = self.configuration("a:1", more=f"gateway: {{headers: {headers}}}")
+                text = self.configuration("a:1", more=f"gateway: {{ratelimit_headers: {headers}}}")
                 done = sluice("check", self.file("a.yaml", text))
                 self.assertNotEqual(done.code, 0)
                 self.assertIn(said, done.out + done.err)
@@ -154,7 +155,7 @@ class OwnAnswers(GatewayTest):
 
     def test_those_that_blame_the_client_tell_where_it_stands(self):
         text = self.configuration(
-            self.upstream(), rules=self.RULES, more="gateway: {body_max: 1KiB}"
+            self.upstream(), rules=self.RULES, more="gateway: {max_body_size: 1KiB}"
         )
         front = self.serve(text.replace("path: /**", "path: /app/**"))
         with front.connect() as client:
@@ -177,7 +178,7 @@ class OwnAnswers(GatewayTest):
         over = threading.Event()
         silent = self.upstream(lambda *_: over.wait(PATIENCE) and False)
         self.addCleanup(over.set)
-        answer = self.gateway(silent, rules=self.RULES, of_upstream="answer: 100ms").get()
+        answer = self.gateway(silent, rules=self.RULES, of_upstream="response_timeout: 100ms").get()
         self.assertProblem(answer, 504)
         self.assertEqual(rates(answer), {})
 

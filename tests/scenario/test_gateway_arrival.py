@@ -97,7 +97,7 @@ class ProxyProtocol(GatewayTest):
         self.assertEqual(app.requests, [])
 
     def test_a_header_that_does_not_come(self):
-        more = self.TRUSTED + "\ngateway: {head_within: 200ms}"
+        more = self.TRUSTED + "\ngateway: {header_timeout: 200ms}"
         front = self.announced(self.upstream(), more=more)
         for part in (b"", b"PROXY TCP4 ", SIGNATURE):
             with front.connect() as client:
@@ -117,7 +117,7 @@ class ProxyProtocol(GatewayTest):
 
     # Else one load balancer would have as many as one client may.
     def test_connections_are_counted_by_client(self):
-        more = self.TRUSTED + "\ngateway: {connections_per_address: 1}"
+        more = self.TRUSTED + "\ngateway: {max_connections_per_ip: 1}"
         front = self.announced(self.upstream(), workers=1, more=more)
         with front.connect() as first, front.connect() as second, front.connect() as third:
             first.send(version_2("192.0.2.1"))
@@ -133,7 +133,7 @@ class ProxyProtocol(GatewayTest):
 
     # Whoever has one address of IPv6 has 2^64 of them.
     def test_connections_are_counted_by_network_in_ipv6(self):
-        more = self.TRUSTED + "\ngateway: {connections_per_address: 1}"
+        more = self.TRUSTED + "\ngateway: {max_connections_per_ip: 1}"
         front = self.announced(self.upstream(), workers=1, more=more)
         with front.connect() as first, front.connect() as second, front.connect() as third:
             first.send(b"PROXY TCP6 2001:db8::7 2001:db8::1 4711 443\r\n")
@@ -175,8 +175,8 @@ class Certificates(GatewayTest):
 
     def front(self, which, more=LOG, rules=ONE_EACH, **options):
         tls = (
-            "gateway: {tls: {certificates: [{certificate: server.pem, key: server.key}], "
-            f"client_ca: authority.pem, client_certificates: {which}}}}}"
+            "gateway: {tls: {certificates: [{cert_file: server.pem, key_file: server.key}], "
+            f"client_ca_file: authority.pem, client_auth: {which}}}}}"
         )
         self.app = self.upstream()
         return self.gateway(self.app, more=tls + "\n" + more, rules=rules, **options)

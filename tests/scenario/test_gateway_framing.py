@@ -13,7 +13,7 @@ class Refusals(GatewayTest):
     def setUp(self):
         super().setUp()
         self.app = self.upstream()
-        self.front = self.gateway(self.app, more="gateway: {body_max: 64KiB}")
+        self.front = self.gateway(self.app, more="gateway: {max_body_size: 64KiB}")
 
     def refused(self, status, *requests):
         for request in requests:
@@ -165,7 +165,7 @@ class Logged(GatewayTest):
             with open(path, encoding="utf-8") as stream:
                 self.assertEqual(len(stream.readlines()), 2)
             replayed = self.ok("replay", path, "--rules", front.file)
-            self.assertIn("1 request, 1 passed", replayed.out)
+            self.assertIn("1 request, 1 allowed", replayed.out)
             self.assertIn("what was no request: 1", replayed.out)
 
 

@@ -1,15 +1,17 @@
 """Start, reload, drain and end of the gateway, and its memory."""
 
+import contextlib
 import os
 import resource
 import signal
 import socket
+import subprocess
 import threading
 import time
 import unittest
 
 from gateway_support import PATIENCE, Client, GatewayTest, get, post, reply, wait_until
-from support import sluice
+from support import BINARY, sluice
 
 
 class Load:
@@ -127,7 +129,7 @@ class Reload(GatewayTest):
         front = self.gateway(app, workers=1)
         edits = (
             ({"rules": "[{name: b, per: ip, limit: 9/1s}]"}, 1),
-            ({"of_upstream": "answer: 9s"}, 2),  # of the upstream itself: another one
+            ({"of_upstream": "response_timeout: 9s"}, 2),  # of the upstream itself: another one
         )
         with front.connect() as client:
             client.get()
@@ -226,6 +228,24 @@ class Ends(GatewayTest):
         again = self.serve(text)
         self.assertEqual([again.get().status for _ in range(2)], [200, 429])
 
+    # The process ends by SIGBUS all the same, but not without a word.
+    def test_a_state_file_that_is_truncated_is_named(self):
+        state = os.path.join(self.folder, "state")
+        front = self.gateway(
+            self.upstream(),
+            rules="[{name: r, per: ip, limit: 5/1h}]",
+            state="state: {memory: 4MiB, file: state}",
+        )
+        self.assertEqual(front.get().status, 200)
+        resource.prlimit(front.process.pid, resource.RLIMIT_CORE, (0, 0))
+        os.truncate(state, 4096)
+        with front.connect() as client:
+            client.send(get())
+            self.assertTrue(client.is_closed())
+        self.assertEqual(front.wait(), -signal.SIGBUS)
+        line = f"sluice: state file '{state}': it was truncated, or its device failed"
+        self.assertEqual(front.said.count(line), 1, front.said)
+
 
 class Starts(GatewayTest):
     def fails(self, pattern, text=None, path=None):
@@ -256,12 +276,35 @@ class Starts(GatewayTest):
         self.fails(r"(?s)nothing to listen on but admin.*listen: {gateway:", admin)
 
     def test_a_certificate_that_is_missing_or_wrong(self):
-        tls = "gateway: {tls: {certificates: [{certificate: c.pem, key: c.key}]}}"
+        tls = "gateway: {tls: {certificates: [{cert_file: c.pem, key_file: c.key}]}}"
         text = self.configuration("127.0.0.1:1", more=tls)
         self.fails(r"c\.pem", text)
         self.file("c.pem", "no certificate")
         self.file("c.key", "no key")
         self.fails(r"c\.pem", text)
+
+    # The default is more than most shells allow. Told once, not with every reload.
+    def test_few_descriptors_for_the_connections_that_there_may_be(self):
+        text = self.configuration(self.upstream(), workers=1)
+        file = self.file("sluice.yaml", text + "\n")
+        few = lambda *command: ["sh", "-c", 'ulimit -n 164 && exec "$@"', "sh", BINARY, *command]
+        front = self.serve(text, command=few("serve", "-c", file))
+        line = (
+            "each worker takes at most 50 instead of 50000 connections: the process may have 164 "
+            "file descriptors; raise the hard limit"
+        )
+        front.says(line)
+        self.assertIn("write gateway: {max_connections_per_worker: 50}", front.said)
+        front.signal(signal.SIGHUP)
+        front.says("took over the new configuration")
+        self.assertEqual(front.said.count(line), 1)
+        with contextlib.ExitStack() as clients:
+            for _ in range(50):
+                clients.enter_context(front.connect()).send(b"GET / HT")
+            self.assertTrue(clients.enter_context(front.connect()).is_closed())
+        for option, told in (("--start", True), ("--offline", False)):
+            done = subprocess.run(few("check", option, file), capture_output=True, text=True)
+            self.assertEqual((done.returncode, line in done.stderr), (0, told), done.stderr)
 
     def test_an_upstream_that_is_none(self):
         text = self.configuration("127.0.0.1:1").replace("upstream: app", "upstream: ap")
@@ -277,7 +320,10 @@ class Memory(GatewayTest):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         count = 10_000
-        front = self.gateway(self.upstream(), more="gateway: {idle_for: 10m}")
+        front = self.gateway(
+            self.upstream(),
+            more="gateway: {keepalive_timeout: 10m, max_connections_per_worker: 10000}",
+        )
         for _ in range(20):
             front.get()
         before = front.resident_bytes()

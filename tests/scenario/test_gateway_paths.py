@@ -104,11 +104,11 @@ workers: 1
 
 
 class Imitations(NginxTest):
-    def gateway(self, app, address_from="CF-Connecting-IP"):
+    def gateway(self, app, client_ip_header="CF-Connecting-IP"):
         return self.serve(
             f"""
 rules: [{{name: posts, match: {{method: POST}}, limit: 2/1h}}]
-clients: {{trusted_proxies: 127.0.0.0/8, address_from: {address_from}}}
+clients: {{trusted_proxies: 127.0.0.0/8, client_ip_header: {client_ip_header}}}
 listen: {{gateway: 127.0.0.1:0}}
 upstreams: {{app: {{servers: ['{app.address}']}}}}
 routes: [{{path: /**, upstream: app}}]
@@ -131,7 +131,7 @@ routes: [{{path: /**, upstream: app}}]
 
     def test_of_a_header_that_has_an_underscore_itself(self):
         app = self.upstream()
-        gateway = self.gateway(app, address_from="CF_Connecting_IP")
+        gateway = self.gateway(app, client_ip_header="CF_Connecting_IP")
         imitations = ("CF-Connecting-IP: 192.0.2.2", "CF-Connecting_IP: 192.0.2.3")
         real = "CF_Connecting_IP: 192.0.2.1"
         self.assertEqual(gateway.get("/", *imitations, real).status, 200)

@@ -74,7 +74,7 @@ class Headers(GatewayTest):
     # The header that addresses are read from is a proxy's word, too, whatever it is called.
     def test_the_address_header_goes_on_as_it_was_believed(self):
         def passed(trusted, *lines):
-            clients = f"{{trusted_proxies: [{trusted}], address_from: cf-connecting-ip}}"
+            clients = f"{{trusted_proxies: [{trusted}], client_ip_header: cf-connecting-ip}}"
             request = self.passed(*lines, more=f"clients: {clients}")
             return request.all("cf-connecting-ip") + request.all("cf_connecting_ip")
 
@@ -139,7 +139,7 @@ class Headers(GatewayTest):
         self.assertEqual(app.requests[0].all("x-forwarded-port"), [str(front.port)])
 
     def test_forwarded_instead_of_x_forwarded(self):
-        request = self.passed(*self.FORGED, more="gateway: {forwarded: forwarded}")
+        request = self.passed(*self.FORGED, more="gateway: {forwarded_headers: forwarded}")
         self.assertEqual(
             request.all("forwarded"), ["for=127.0.0.1;host=a.example;proto=http"]
         )
@@ -150,7 +150,7 @@ class Headers(GatewayTest):
         request = self.passed(
             "Forwarded: for=10.3.3.3;proto=https",
             "Forwarded: for=10.4.4.4",
-            more="gateway: {forwarded: both}\nclients: {trusted_proxies: [127.0.0.0/8]}",
+            more="gateway: {forwarded_headers: both}\nclients: {trusted_proxies: [127.0.0.0/8]}",
         )
         self.assertEqual(
             request.all("forwarded"),
@@ -162,14 +162,14 @@ class Headers(GatewayTest):
         self.assertEqual(request.all("x-forwarded-for"), ["127.0.0.1"])
 
     def test_nothing_is_said_of_the_client_where_that_is_wanted(self):
-        request = self.passed(*self.FORGED, more="gateway: {forwarded: none}")
+        request = self.passed(*self.FORGED, more="gateway: {forwarded_headers: none}")
         for name, _ in request.headers:
             self.assertNotIn("forwarded", name.lower())
 
     PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
     def test_traces_pass_as_they_are(self):
-        for more in ("", "gateway: {tracing: {start: true}}"):
+        for more in ("", "gateway: {tracing: {generate: true}}"):
             request = self.passed(f"traceparent: {self.PARENT}", "tracestate: a=1,b=2", more=more)
             self.assertEqual(request.all("traceparent"), [self.PARENT])
             self.assertEqual(request.all("tracestate"), ["a=1,b=2"])

@@ -32,14 +32,14 @@ class Refused(GatewayTest):
         self.assertIn(b"about:blank", answer.body)
 
     def test_where_a_value_is_missing(self):
-        rules = "[{name: each, per: header.x-plan, missing: refuse, limit: 9/1h}]"
+        rules = "[{name: each, per: header.x-plan, on_missing: reject, limit: 9/1h}]"
         self.refused(403, rules=rules)
 
     def test_whoever_does_not_prove_who_they_are(self):
         keys = self.file("keys.yaml", "keys: []\n")
-        made = sluice("keys", "new", "--name", "ann", "--file", keys)
+        made = sluice("keys", "create", "--name", "ann", "--file", keys)
         self.assertEqual(made.code, 0, made.err)
-        more = "clients: {require: true, api_keys: {header: x-api-key, file: keys.yaml}}"
+        more = "clients: {require_auth: true, api_keys: {header: x-api-key, file: keys.yaml}}"
         for request in (get(), get("/", "X-Api-Key: wrong")):
             answer = self.refused(401, request, more=more)
             self.assertTrue(answer.get("www-authenticate"))
@@ -207,7 +207,7 @@ class Queued(GatewayTest):
 
     RULES = """
       - {name: one, per: ip, limit: {rate: 1/1m, algorithm: leaky_bucket},
-         over: {queue: 5m, waiting: 1}}
+         action: {queue: {max_delay: 5m, max_queued: 1}}}
     """
 
     def is_held(self, client):

@@ -46,7 +46,7 @@ class ClientsOverTls(LaunchTest):
 
     def test_each_name_has_its_certificate_and_a_new_one_is_taken_over(self):
         a, b = self.certificate("a", "a.example"), self.certificate("b", "b.example")
-        certificates = "{certificate: a.pem, key: a.key}, {certificate: b.pem, key: b.key}"
+        certificates = "{cert_file: a.pem, key_file: a.key}, {cert_file: b.pem, key_file: b.key}"
         app = self.upstream(lambda request, wire: wire.send(reply(request.body)) or True)
         front = self.gateway(app, more=f"gateway: {{tls: {{certificates: [{certificates}]}}}}")
         body = os.urandom(3 << 20)
@@ -61,12 +61,12 @@ class ClientsOverTls(LaunchTest):
             self.assertEqual(client.get().status, 200)
 
     # Of a.example.
-    ONE_NAME = "tls: {certificates: [{certificate: a.pem, key: a.key}]}"
+    ONE_NAME = "tls: {certificates: [{cert_file: a.pem, key_file: a.key}]}"
 
     # Who had come before the end may still ask, but is not waited for as long as on other days.
     def test_a_handshake_that_ends_while_draining_keeps_nobody_waiting(self):
         trusted = self.certificate("a", "a.example")
-        more = f"gateway: {{{self.ONE_NAME}, head_within: 1m}}"
+        more = f"gateway: {{{self.ONE_NAME}, header_timeout: 1m}}"
         front = self.gateway(self.upstream(), more=more)
         came = [socket.create_connection(("127.0.0.1", front.port)) for _ in range(2)]
         wait_until(lambda: len(front.connections()) == 2, "both have come")
@@ -96,7 +96,7 @@ class ClientsOverTls(LaunchTest):
     # Whether nothing comes, or the beginning of a handshake and then nothing.
     def test_a_handshake_that_does_not_come(self):
         self.certificate("a", "a.example")
-        more = f"gateway: {{{self.ONE_NAME}, head_within: 300ms}}"
+        more = f"gateway: {{{self.ONE_NAME}, header_timeout: 300ms}}"
         front = self.gateway(self.upstream(), more=more)
         for beginning in (b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"):
             with front.connect() as client:

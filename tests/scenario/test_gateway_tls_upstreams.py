@@ -33,10 +33,10 @@ class TlsUpstreams(NginxTest):
         )
         return f"unix:{path}"
 
-    def front(self, certificate, tls="{ca: authority.pem}", host="app.example"):
+    def front(self, certificate, tls="{ca_file: authority.pem}", host="app.example"):
         return self.gateway(
             self.trusted_nginx(certificate),
-            of_upstream=f"host: {host}, tls: {tls}, retries: 0",
+            of_upstream=f"host_header: {host}, tls: {tls}, retries: 0",
             more="access_log: {file: access.log}",
         )
 
@@ -45,6 +45,18 @@ class TlsUpstreams(NginxTest):
         for _ in range(3):
             answer = front.get()
             self.assertEqual((answer.status, answer.body), (200, b"app.example app.example"))
+
+    # Certificates are verified against `tls.server_name`; the Host header stays `host_header`.
+    def test_a_name_for_tls_that_is_not_the_host(self):
+        tls = "{ca_file: authority.pem, server_name: tls.example}"
+        good = self.front(self.authority.issue("app", "app", "DNS:tls.example"), tls)
+        answer = good.get()
+        self.assertEqual((answer.status, answer.body), (200, b"tls.example app.example"))
+
+    def test_the_host_is_not_enough_where_tls_has_a_name_of_its_own(self):
+        tls = "{ca_file: authority.pem, server_name: tls.example}"
+        front = self.front(self.authority.issue("app", "app", "DNS:app.example"), tls)
+        self.distrusts(front, "hostname mismatch")
 
     def distrusts(self, front, why):
         answer = front.get()
@@ -86,7 +98,7 @@ class TlsUpstreams(NginxTest):
     def test_a_server_that_does_not_speak_tls(self):
         app = self.upstream(kind=PlainUpstream)
         front = self.gateway(
-            app, of_upstream="tls: {ca: authority.pem}", more="access_log: {file: access.log}"
+            app, of_upstream="tls: {ca_file: authority.pem}", more="access_log: {file: access.log}"
         )
         self.assertProblem(front.get(), 502)
         wait_until(lambda: "the server cannot be reached: " in self.log(), "the log says why")

@@ -11,7 +11,7 @@ class Turns(GatewayTest):
     """The order of the log is the order in which one worker came to an end with requests. All that
     there is to do waits for it when it wakes up: it was stopped meanwhile."""
 
-    LOG = "access_log: {file: access.log, refusals_per_second: 1000000}"
+    LOG = "access_log: {file: access.log, max_rejected_per_second: 1000000}"
     OPTIONS = get("/quiet", "Max-Forwards: 0", method="OPTIONS")  # answered by the gateway itself
 
     def stop(self, front, *clients):

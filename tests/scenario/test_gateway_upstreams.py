@@ -52,7 +52,7 @@ class Failures(GatewayTest):
     def test_no_answer_in_time(self):
         silent = threading.Event()
         app = self.upstream(lambda *_: silent.wait(10))
-        with self.gateway(app, of_upstream="answer: 200ms").connect() as client:
+        with self.gateway(app, of_upstream="response_timeout: 200ms").connect() as client:
             begin = time.monotonic()
             self.assertProblem(client.get(), 504)
             self.assertGreaterEqual(time.monotonic() - begin, 0.2)
@@ -73,14 +73,15 @@ class Failures(GatewayTest):
         return "127.0.0.1:%d" % listener.getsockname()[1]
 
     def test_a_server_that_does_not_accept(self):
-        front = self.gateway(self.full_server(), of_upstream="connect: 300ms")
+        front = self.gateway(self.full_server(), of_upstream="connect_timeout: 300ms")
         self.assertProblem(front.get(), 504)
         front.says("the server did not accept in time")
 
     # Nothing was passed on, so that nothing can happen twice.
     def test_a_server_that_does_not_accept_costs_nobody_an_answer(self):
         app = self.upstream()
-        front = self.gateway(self.full_server(), app, of_upstream="connect: 100ms", workers=1)
+        soon = "connect_timeout: 100ms"
+        front = self.gateway(self.full_server(), app, of_upstream=soon, workers=1)
         with front.connect() as client:
             for _ in range(4):
                 self.assertEqual(client.ask(post(b"once")).status, 200)
@@ -91,7 +92,8 @@ class Failures(GatewayTest):
     def test_the_gateway_lacks_descriptors(self):
         app = self.upstream()
         log = "access_log: {file: access.log}"
-        front = self.gateway(app, of_upstream="failures: 1, keep_alive: 0", more=log, workers=1)
+        options = "max_consecutive_failures: 1, keepalive_connections: 0"
+        front = self.gateway(app, of_upstream=options, more=log, workers=1)
         pid = front.process.pid
         with front.connect() as client:
             self.assertEqual(client.get().status, 200)
@@ -139,7 +141,7 @@ class Failures(GatewayTest):
                 wire.send(b"x")
             return False
 
-        front = self.gateway(self.upstream(drip), of_upstream="total: 400ms")
+        front = self.gateway(self.upstream(drip), of_upstream="request_timeout: 400ms")
         self.addCleanup(over.set)
         self.assertProblem(front.get("/head"), 504)
         with front.connect() as client:
@@ -156,7 +158,7 @@ class Failures(GatewayTest):
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"
         app = self.upstream(lambda request, wire: wire.send(head) or stop.wait(10))
         log = "access_log: {file: access.log}"
-        front = self.gateway(app, of_upstream="silent: 200ms", more=log)
+        front = self.gateway(app, of_upstream="read_timeout: 200ms", more=log)
         with front.connect() as client:
             client.send(get())
             with self.assertRaises((ConnectionResetError, EOFError)):
@@ -252,7 +254,7 @@ class Failures(GatewayTest):
             return wire.send(reply(b"hello")) or True
 
         app = self.upstream(serve)
-        front = self.gateway(app, of_upstream="answer: 200ms", workers=1)
+        front = self.gateway(app, of_upstream="response_timeout: 200ms", workers=1)
         with front.connect() as client:
             self.assertEqual(client.get().status, 200)
             self.assertEqual(client.get("/hangs").status, 504)
@@ -295,7 +297,8 @@ class Failures(GatewayTest):
             over.wait(PATIENCE)
 
         app = self.upstream(serve, kind=EarlyUpstream)
-        front = self.gateway(app, of_upstream="silent: 300ms", more="gateway: {body_every: 100ms}")
+        more = "gateway: {upload_rate_interval: 100ms}"
+        front = self.gateway(app, of_upstream="read_timeout: 300ms", more=more)
         with front.connect() as client:
             client.send(get("/", "Transfer-Encoding: chunked", method="POST"))
             self.assertEqual(client.head().status, 200)
@@ -371,7 +374,7 @@ class IdleConnections(GatewayTest):
 
     def test_a_connection_is_kept_for_so_long(self):
         app = self.upstream()
-        with self.gateway(app, of_upstream="idle_for: 200ms").connect() as client:
+        with self.gateway(app, of_upstream="keepalive_timeout: 200ms").connect() as client:
             begin = time.monotonic()
             self.assertEqual(client.get().status, 200)
             wait_until(lambda: not app.threads[1].is_alive(), "it is closed")
@@ -430,7 +433,7 @@ class Choice(GatewayTest):
         apps = [self.named(name) for name in "abcd"]
         front = self.gateway(
             *apps,
-            of_upstream="balance: hash",
+            of_upstream="balance: client_hash",
             more="clients: {trusted_proxies: [127.0.0.0/8]}",
         )
         chosen = Counter()
@@ -441,7 +444,8 @@ class Choice(GatewayTest):
 
     # Asked again elsewhere while nothing can happen twice; then not asked at all for a while.
     def test_a_server_that_is_down_costs_nobody_an_answer(self):
-        front = self.gateway(unused_address(), self.named("b"), of_upstream="failures: 2")
+        options = "max_consecutive_failures: 2"
+        front = self.gateway(unused_address(), self.named("b"), of_upstream=options)
         with front.connect() as client:
             for _ in range(10):
                 self.assertEqual(client.get().body, b"b")
@@ -458,7 +462,7 @@ class Choice(GatewayTest):
             return True
 
         a, b = self.upstream(serve), self.named("b")
-        options = "failures: 2, left_alone: 300ms, keep_alive: 0"
+        options = "max_consecutive_failures: 2, ejection_time: 300ms, keepalive_connections: 0"
         text = self.configuration(a, b, of_upstream=options).replace("workers: 2", "workers: 1")
         front = self.serve(text)
         self.assertEqual(self.names(front, 20), {"b": 20})
@@ -471,6 +475,20 @@ class Choice(GatewayTest):
         ejected = f"{a.address}: ejected for 300ms after 2 consecutive failures$"
         self.assertRegex(front.said, time_and_level % "warning" + ejected)
         self.assertEqual(front.said.count("ejected"), 1)
+
+    # A reload that changes an upstream begins anew with its servers: nothing of them recovers.
+    def test_an_ejection_after_a_reload_is_told_of(self):
+        a = self.upstream(lambda _, wire: False)
+        options = "max_consecutive_failures: 2, ejection_time: 100ms, retries: 0"
+        text = self.configuration(a, of_upstream=options, workers=1)
+        front = self.serve(text)
+        line = f"app at {a.address}: ejected for 100ms after %d consecutive failures"
+        wait_until(lambda: front.get().status and line % 2 in front.said, "it is ejected")
+        time.sleep(0.2)  # for longer than it lasts
+        self.file("sluice.yaml", text.replace("_failures: 2", "_failures: 3") + "\n")
+        front.says("took over the new configuration")
+        wait_until(lambda: front.get().status and line % 3 in front.said, "it is again")
+        self.assertEqual(front.said.count("ejected"), 2)
 
     def test_the_most_specific_route_wins(self):
         names = {

@@ -18,7 +18,7 @@ class Keys(ScenarioTest):
         self.keys = os.path.join(self.folder, "keys.yaml")
 
     def new(self, *arguments):
-        return json.loads(self.ok("keys", "new", *arguments, "--json").out)
+        return json.loads(self.ok("keys", "create", *arguments, "--json").out)
 
     def listed(self):
         return self.ok("keys", "list", "--file", self.keys, "--json").json_lines()
@@ -69,7 +69,7 @@ rules:
 
     def test_without_a_file_the_entry_is_printed(self):
         attribute = ("--attribute", "plan.seats=5")
-        done = self.ok("keys", "new", "--name", "a", "--tier", "free", *attribute)
+        done = self.ok("keys", "create", "--name", "a", "--tier", "free", *attribute)
         key = done.lines()[0]
         entry = done.out[done.out.index("  - name:") :]
         self.file("keys.yaml", "keys:\n" + entry)
@@ -85,13 +85,15 @@ rules:
     def test_names_are_unique(self):
         self.new("--name", "a", "--file", self.keys)
         before = self.text()
-        self.refuses(3, r"has a key called 'a'", "keys", "new", "--name", "a", "--file", self.keys)
+        again = ("keys", "create", "--name", "a", "--file", self.keys)
+        self.refuses(3, r"has a key called 'a'", *again)
         self.assertEqual(self.text(), before)
 
     def test_a_file_that_is_no_good_is_left_alone(self):
         self.file("keys.yaml", "keys: [{name: a, hash: my-secret}]\n")
         done = self.refuses(
-            3, r"keys.yaml:1:24: hash: the hash", "keys", "new", "--name", "b", "--file", self.keys
+            *(3, r"keys.yaml:1:24: hash: the hash"),
+            *("keys", "create", "--name", "b", "--file", self.keys),
         )
         self.assertNotIn("my-secret", done.err)
         done = sluice("keys", "list", "--file", self.keys)
@@ -105,7 +107,7 @@ rules:
         self.refuses(
             3,
             r"in brackets; add it by hand:\n  - name: b",
-            *("keys", "new", "--name", "b", "--file", self.keys),
+            *("keys", "create", "--name", "b", "--file", self.keys),
         )
 
     def test_who_may_read_the_file_stays_so(self):
@@ -128,7 +130,7 @@ rules:
     def test_many_at_once_lose_none(self):
         commands = [
             subprocess.Popen(
-                [BINARY, "keys", "new", "--name", f"k{i}", "--file", self.keys],
+                [BINARY, "keys", "create", "--name", f"k{i}", "--file", self.keys],
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
             )
@@ -160,7 +162,7 @@ rules:
             made = self.new("--name", when[:4], "--expires", when, "--file", self.keys)
             self.assertRegex(made["expires"], pattern)
         for wrong in ("tomorrow", "0s", "2001-01-01T00:00:00Z", "", "99999w"):
-            new = ("keys", "new", "--name", "x", "--file", self.keys)
+            new = ("keys", "create", "--name", "x", "--file", self.keys)
             self.refuses(2, "--expires .*(neither|past)", *new, "--expires", wrong)
         self.assertFalse(any(key["expired"] for key in self.listed()))
         entry = "{name: old, hash: 'sha256:" + "0" * 64 + "', expires: 2001-01-01T00:00:00Z}"
@@ -171,20 +173,20 @@ rules:
 
     def test_an_empty_list_says_how_to_go_on(self):
         self.file("keys.yaml", "keys: []\n")
-        self.assertIn("sluice keys new", self.ok("keys", "list", "--file", self.keys).out)
+        self.assertIn("sluice keys create", self.ok("keys", "list", "--file", self.keys).out)
 
     def test_what_cannot_be_understood(self):
-        self.refuses(2, r"a command is missing; known are new and list", "keys")
+        self.refuses(2, r"a command is missing; known are create and list", "keys")
         self.refuses(2, r"unknown command 'lst'; did you mean list\?", "keys", "lst")
-        self.refuses(2, r"sluice keys new: --name is required", "keys", "new")
-        self.refuses(2, r"--name is empty", "keys", "new", "--name", "")
-        self.refuses(2, r"--file is empty", "keys", "new", "--name", "a", "--file", "")
-        self.refuses(2, r"no name and value", "keys", "new", "--name", "a", "--attribute", "x")
+        self.refuses(2, r"sluice keys create: --name is required", "keys", "create")
+        self.refuses(2, r"--name is empty", "keys", "create", "--name", "")
+        self.refuses(2, r"--file is empty", "keys", "create", "--name", "a", "--file", "")
+        self.refuses(2, r"no name and value", "keys", "create", "--name", "a", "--attribute", "x")
         twice = ("--attribute", "x=1", "--attribute", "x=2")
-        self.refuses(2, r"'x' is given twice", "keys", "new", "--name", "a", *twice)
-        self.refuses(2, r"did you mean --tier", "keys", "new", "--name", "a", "--teir", "x")
+        self.refuses(2, r"'x' is given twice", "keys", "create", "--name", "a", *twice)
+        self.refuses(2, r"did you mean --tier", "keys", "create", "--name", "a", "--teir", "x")
         self.refuses(3, r"nowhere", "keys", "list", "--file", "nowhere.yaml")
-        self.refuses(3, r"create the folder", "keys", "new", "--name", "a", "--file",
+        self.refuses(3, r"create the folder", "keys", "create", "--name", "a", "--file",
                      os.path.join(self.folder, "no", "keys.yaml"))  # fmt: skip
 
 

@@ -23,7 +23,7 @@ class ConstantRate(ScenarioTest):
         self.assertEqual(result["requests"], 2500)
         # The last request starts 4 ms before the end; by then 999 tokens have come.
         self.assertEqual(result["admitted"], 100 + 999)
-        self.assertEqual(result["refused"], 2500 - 1099)
+        self.assertEqual(result["rejected"], 2500 - 1099)
         self.assertEqual(sum(result["admitted_in_second"]), 1099)
         self.assertEqual(result["seconds"], 10.0)
 
@@ -38,7 +38,7 @@ class ConstantRate(ScenarioTest):
             result = self.one(
                 "-l", "100/1s", "-a", algorithm, "--rate", 98, "--duration", "20s", "--virtual"
             )
-            self.assertEqual((result["admitted"], result["refused"]), (1960, 0), algorithm)
+            self.assertEqual((result["admitted"], result["rejected"]), (1960, 0), algorithm)
 
     def test_each_key_has_its_own_limit_and_a_seed_repeats_the_run(self):
         arguments = ("-l", "10/1s", "--rate", 1000, "--duration", "5s", "--keys", 5, "--virtual")
@@ -56,7 +56,7 @@ class ConstantRate(ScenarioTest):
             "10/1s",
             "-a",
             "leaky_bucket",
-            "--queue",
+            "--max-delay",
             "5s",
             "--batches",
             "20@1000",
@@ -86,7 +86,7 @@ class ConstantRate(ScenarioTest):
     # A batch that the limit lets through far too slowly ends with a message, not never.
     def test_virtual_time_does_not_run_for_ever(self):
         options = ("-l", "1/366d", "--batches", "3@1", "--retry", "1ns", "--virtual")
-        done = self.refuses(3, r"gave up after 10000000 refusals", "load", *options)
+        done = self.refuses(3, r"gave up after 10000000 rejections", "load", *options)
         self.assertIn("10000001", done.out)
 
     def test_real_time_takes_the_time_it_says(self):
@@ -164,8 +164,8 @@ class BadOptions(ScenarioTest):
                 ["-l", "5", "-a", "concurrency", "--hold", "2m"],
                 r"--hold is longer than a lease lives",
             ),
-            (["-l", "0/1s"], r"an amount of 0 would refuse everything"),
-            (["-l", "1/1s", "--count-denied"], r"--count-denied keeps out whoever tries again"),
+            (["-l", "0/1s"], r"an amount of 0 would reject everything"),
+            (["-l", "1/1s", "--count-rejected"], r"--count-rejected keeps out whoever tries again"),
             (["-l", "1/1s", "--seed", "x"], r"--seed: 'x' is not a whole number"),
         ]
         for options, pattern in cases:

@@ -25,7 +25,7 @@ class AgainstTheGateway(LoadTest):
             *("--expect", "7/1h", "--algorithm", "token_bucket"),
         )
         self.assertEqual(result["offered"], 500)
-        self.assertEqual((result["admitted"], result["refused"]), (140, 360))
+        self.assertEqual((result["admitted"], result["rejected"]), (140, 360))
         self.assertEqual(result["statuses"], {"200": 140, "429": 360})
         of_clients = result["admitted_per_client"]
         self.assertEqual((of_clients["least"], of_clients["most"]), (7, 7))
@@ -74,7 +74,7 @@ class AgainstTheGateway(LoadTest):
             r"(?m)^100 requests a second for 1s, 4 clients, 64 connections, 1 thread$",
             r"(?m)^offered +100 +100\.0 +100\.0%$",
             r"(?m)^admitted +28 +[\d.]+ +28\.0%$",
-            r"(?m)^refused +72 +[\d.]+ +72\.0%$",
+            r"(?m)^rejected +72 +[\d.]+ +72\.0%$",
             r"(?m)^admitted +scheduled start +\S+ +\S+ +\S+ +\S+ +\S+$",
             r"(?m)^7 in 1h +--expect +",
             r"(?m)^api: 7 in 3600s +the server +",
@@ -145,15 +145,16 @@ class AgainstTheGateway(LoadTest):
             *("-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"),
         )
         certificate, key = (os.path.join(self.folder, name) for name in ("c.pem", "c.key"))
-        more = f"gateway: {{tls: {{certificates: [{{certificate: {certificate}, key: {key}}}]}}}}"
+        files = f"{{cert_file: {certificate}, key_file: {key}}}"
+        more = f"gateway: {{tls: {{certificates: [{files}]}}}}"
         front = self.gateway(self.upstream(), more=more)
         url = self.url(front, scheme="https")
         options = ("--rate", "100/s", "--duration", "1s", "--connections", 4)
-        for trust in (("--ca", certificate), ("--insecure",)):
+        for trust in (("--ca-file", certificate), ("--insecure",)):
             result = self.load(url, *options, *trust)
             self.assertEqual(result["statuses"], {"200": 100}, result)
         done = self.refuses(3, r"cannot connect to 127\.0\.0\.1:\d+: ", "load", url, *options)
-        self.assertIn("--ca", done.err)
+        self.assertIn("--ca-file", done.err)
 
 
 class BadOptions(LoadTest):
@@ -181,7 +182,7 @@ class BadOptions(LoadTest):
             ([url, "--body-size", "x"], r"--body-size: 'x' is not a whole number of bytes"),
             ([url, "--timeout", "5"], r"--timeout: '5' lacks a unit"),
             ([url, "--closed", "--rate", "5/s"], r"--closed sends as fast as answers come"),
-            ([url, "--ca", "x"], r"--ca and --insecure are for https"),
+            ([url, "--ca-file", "x"], r"--ca-file and --insecure are for https"),
             ([url, "--expect", "x"], r"--expect: "),
             ([url, "--expect", "0/1s"], r"--expect: .*an amount of 0"),
             ([url, "--expect", "5/day"], r"--expect: .*windows of the calendar cannot be checked"),

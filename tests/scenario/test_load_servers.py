@@ -95,7 +95,7 @@ class AgainstOtherServers(LoadTest):
         options = ("--connections", 1, "--rate", "80/s", "--duration", "1s")
         result = self.load(self.url(app), *options)
         self.assertEqual(result["statuses"], {"204": 20, "302": 20, "404": 20, "503": 20})
-        self.assertEqual((result["admitted"], result["refused"]), (40, 0))
+        self.assertEqual((result["admitted"], result["rejected"]), (40, 0))
         self.assertRegex(
             sluice("load", self.url(app), *options).out, r"(?m)^503 Service Unavailable +20 "
         )
@@ -195,7 +195,7 @@ class AgainstOtherServers(LoadTest):
         root = ElementTree.parse(path).getroot()
         self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
         texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
-        for text in ("requests per second", "offered", "admitted", "refused", "limit 50", "p99"):
+        for text in ("requests per second", "offered", "admitted", "rejected", "limit 50", "p99"):
             self.assertIn(text, texts)
         self.refuses(
             3,

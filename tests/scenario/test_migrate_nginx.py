@@ -156,13 +156,13 @@ class Migration(SideBySide):
             self.assertGreater(seconds, delay - 0.05)
             self.assertLess(seconds, delay + LATE)
 
-    def test_held_instead_of_refused(self):
-        for side in self.both("Held instead of refused"):
+    def test_queued_instead_of_rejected(self):
+        for side in self.both("Queued instead of rejected"):
             with self.subTest(side.name):
                 self.assertHeld(side.together(6), [0, 0.5, 1, 1.5], refused=2)
 
-    def test_some_at_once_some_held(self):
-        for side in self.both("Some at once, some held"):
+    def test_some_at_once_some_queued(self):
+        for side in self.both("Some at once, some queued"):
             with self.subTest(side.name):
                 self.assertHeld(side.together(8), [0, 0, 0, 0, 0.5, 1], refused=2)
 

@@ -9,8 +9,8 @@ from support import ScenarioTest
 class Program(ScenarioTest):
     def test_version_and_help(self):
         self.assertRegex(self.ok("--version").out, r"^sluice \d+\.\d+\.\d+\n$")
-        commands = ("", "init", "serve", "status", "check", "explain", "replay", "load", "keys new")
-        for command in (*commands, "keys list", "completion"):
+        commands = ("", "init", "serve", "status", "check", "explain", "replay", "load")
+        for command in (*commands, "keys create", "keys list", "completion"):
             text = self.ok(*command.split(), "--help").out
             self.assertIn("Examples:", text)
             self.assertIn("Exit status: 0", text)
@@ -21,6 +21,29 @@ class Program(ScenarioTest):
         self.refuses(2, r"--nope", "--nope")
         known = "init, serve, status, check, explain, replay, load, keys and completion"
         self.refuses(2, f"a command is missing; known are {known}")
+
+    # Options and commands that were renamed are gone; the message names the new one.
+    def test_former_names(self):
+        options = (
+            ("--zone", "--timezone", "UTC"),
+            ("--granularity", "--bucket-width", "1s"),
+            ("--ttl", "--slot-ttl", "1s"),
+            ("--queue", "--max-delay", "1s"),
+            ("--count-denied", "--count-rejected", None),
+        )
+        for command in ("replay", "load"):
+            for before, now, value in options:
+                told = rf"unknown option '{before}'; it is called {now} now"
+                words = (before,) if value is None else (before, value)
+                self.refuses(2, told, command, "--limit", "5/1s", *words)
+                if value is not None:
+                    self.refuses(2, told, command, "--limit", "5/1s", f"{before}={value}")
+        told = r"unknown option '--ca'; it is called --ca-file now"
+        self.refuses(2, told, "load", "https://127.0.0.1:1/", "--ca", "ca.pem")
+        self.assertNotIn("--ca-file", self.refuses(2, r"'--ca'", "replay", "--ca", "x").err)
+        told = r"sluice keys: unknown command 'new'; it is called create now"
+        self.refuses(2, told, "keys", "new", "--name", "a")
+        self.refuses(2, r"unknown command 'new'; known are", "new")
 
 
 class Completion(ScenarioTest):
@@ -39,14 +62,14 @@ class Completion(ScenarioTest):
         self.assertEqual(self.complete("sluice", "re"), ["replay"])
         self.assertIn("--version", self.complete("sluice", "--"))
         self.assertEqual(
-            sorted(self.complete("sluice", "replay", "--co")), ["--compare", "--count-denied"]
+            sorted(self.complete("sluice", "replay", "--co")), ["--compare", "--count-rejected"]
         )
         self.assertIn("--virtual", self.complete("sluice", "load", "--v"))
         self.assertEqual(self.complete("sluice", "load", "-a", "sliding_l"), ["sliding_log"])
         self.assertEqual(self.complete("sluice", "replay", "trace"), [])
         self.assertEqual(self.complete("sluice", "replay", ""), [])
-        self.assertEqual(sorted(self.complete("sluice", "keys", "")), ["list", "new"])
-        self.assertIn("--expires", self.complete("sluice", "keys", "new", "--"))
+        self.assertEqual(sorted(self.complete("sluice", "keys", "")), ["create", "list"])
+        self.assertIn("--expires", self.complete("sluice", "keys", "create", "--"))
         self.assertEqual(self.complete("sluice", "init", "pl"), ["plans"])
         self.assertEqual(self.complete("sluice", "status", "--w"), ["--watch"])
 

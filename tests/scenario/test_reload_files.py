@@ -32,7 +32,7 @@ class ReloadFiles(AdminTest):
     def with_keys(self):
         keys = ["first", "second"]
         self.file("keys.yaml", self.keys_file(*keys))
-        more = "clients: {api_keys: {header: x-api-key, file: keys.yaml}, require: true}"
+        more = "clients: {api_keys: {header: x-api-key, file: keys.yaml}, require_auth: true}"
         front = self.gateway(self.upstream(), more=more)
         self.assertEqual([self.ask_with(front, key) for key in keys], [200, 200])
         return front, keys
@@ -81,7 +81,7 @@ class ReloadFiles(AdminTest):
         for name in ("first", "second"):
             authority.issue(name, name, "DNS:a.example")
         self.copy("first")
-        tls = "gateway: {tls: {certificates: [{certificate: now.pem, key: now.key}]}}"
+        tls = "gateway: {tls: {certificates: [{cert_file: now.pem, key_file: now.key}]}}"
         front = self.gateway(self.upstream(), more=tls)
         self.assertEqual(self.shown(front), "first")
         self.copy("second")
@@ -94,7 +94,7 @@ class ReloadFiles(AdminTest):
     # A reload would cost every client a handshake, all of them at once.
     def test_sessions_are_resumed_over_a_reload(self):
         Authority(self.folder, "ca").issue("now", "now", "DNS:a.example")
-        tls = "gateway: {tls: {certificates: [{certificate: now.pem, key: now.key}]}}"
+        tls = "gateway: {tls: {certificates: [{cert_file: now.pem, key_file: now.key}]}}"
         front = self.gateway(self.upstream(), more=tls)
         context = ssl.create_default_context(cafile=self.path("ca.pem"))
 
@@ -202,7 +202,7 @@ class ReloadFiles(AdminTest):
 
     def test_the_secret_of_partitions(self):
         self.file("secret", "first")
-        more = "gateway: {headers: {families: [ietf-11], partition_secret_file: secret}}"
+        more = "gateway: {ratelimit_headers: {families: [ietf-11], partition_secret_file: secret}}"
         front = self.gateway(
             self.upstream(), rules="[{name: a, per: ip, limit: 100/1h}]", more=more
         )

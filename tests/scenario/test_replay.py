@@ -68,7 +68,7 @@ class Input(ScenarioTest):
 
     def test_a_request_in_flight_for_months_does_not_take_months(self):
         trace = "0,a,1,300d\n25919999999999999,a,1,1\n25920000000000000,a,1,1\n"
-        verdicts = self.verdicts("-l", 1, "-a", "concurrency", "--ttl", "1ms", stdin=trace)
+        verdicts = self.verdicts("-l", 1, "-a", "concurrency", "--slot-ttl", "1ms", stdin=trace)
         self.assertEqual(verdicts, ["true", "false", "true"])
 
     def test_the_exercise_takes_another_algorithm_or_limit_when_told(self):
@@ -94,21 +94,22 @@ class Json(ScenarioTest):
     def test_a_queue_tells_the_delay(self):
         trace = "0\n0\n0\n0\n"
         answers = self.ok(
-            "replay", "-l", "1/1s", "-a", "leaky_bucket", "--queue", "2s", "--json", stdin=trace
+            "replay", "-l", "1/1s", "-a", "leaky_bucket", "--max-delay", "2s", "--json", stdin=trace
         )
         got = [(a["allowed"], a["delay_ns"]) for a in answers.json_lines()]
         self.assertEqual(got, [(True, 0), (True, 10**9), (True, 2 * 10**9), (False, 0)])
 
-    def test_count_denied_keeps_a_hammering_client_out(self):
+    def test_count_rejected_keeps_a_hammering_client_out(self):
         trace = "".join(f"{n * 500_000_000}\n" for n in range(10))
         polite = self.verdicts("-l", "1/1s", "-a", "sliding_log", stdin=trace)
-        hammering = self.verdicts("-l", "1/1s", "-a", "sliding_log", "--count-denied", stdin=trace)
+        options = ("-l", "1/1s", "-a", "sliding_log", "--count-rejected")
+        hammering = self.verdicts(*options, stdin=trace)
         self.assertEqual(polite, ["true", "false"] * 5)
         self.assertEqual(hammering, ["true"] + ["false"] * 9)
 
     def test_calendar_months_in_a_time_zone(self):
         trace = "2024-03-31T21:59:59Z\n2024-03-31T21:59:59.999999999Z\n2024-03-31T22:00:00Z\n"
-        verdicts = self.verdicts("-l", "1/month", "--zone", "Europe/Berlin", stdin=trace)
+        verdicts = self.verdicts("-l", "1/month", "--timezone", "Europe/Berlin", stdin=trace)
         self.assertEqual(verdicts, "true false true".split())
         self.assertEqual(self.verdicts("-l", "1/month", stdin=trace), "true false false".split())
 
@@ -137,14 +138,14 @@ class Comparison(ScenarioTest):
             alone = self.verdicts("-l", limit, "-a", algorithm, stdin=self.trace)
             self.assertEqual(["true" if d[algorithm] else "false" for d in decisions], alone)
         for summary in summaries:
-            self.assertEqual(summary["admitted"] + summary["refused"], 60)
+            self.assertEqual(summary["admitted"] + summary["rejected"], 60)
             if summary["algorithm"] != "concurrency":
                 self.assertLessEqual(summary["most_in_one_period"], summary["never_more_than"])
 
     # Days of a zone with two hours of daylight saving have 22 hours; the bound is for those.
     def test_calendar_bounds_are_those_of_the_shortest_window(self):
         trace = "2024-03-30T23:59:59.9Z\n2024-03-31T00:00:00Z\n2024-03-31T22:00:00Z\n"
-        options = ("-l", "1/day", "--zone", "Antarctica/Troll", "--compare", "--json")
+        options = ("-l", "1/day", "--timezone", "Antarctica/Troll", "--compare", "--json")
         lane = [
             r for r in self.ok("replay", *options, stdin=trace).json_lines() if "algorithm" in r
         ]
@@ -169,7 +170,7 @@ class Comparison(ScenarioTest):
         self.assertIn("3 of 4 admitted", texts)
         classes = [element.get("class") for element in root.iter()]
         self.assertIn("admitted", classes)
-        self.assertIn("refused", classes)
+        self.assertIn("rejected", classes)
 
     def test_one_algorithm_can_be_drawn_too_and_still_prints_its_decisions(self):
         path = os.path.join(self.folder, "picture.svg")
@@ -225,7 +226,7 @@ class BadInput(ScenarioTest):
         self.refuses(3, r"promises 2 requests, but only 1 follows", "replay", stdin="2 3\n0\n")
         self.refuses(3, r":3:1: there is more than the 1 request", "replay", stdin="1 3\n0\n0\n")
         self.refuses(
-            2, r"limit 0/1h: an amount of 0 would refuse everything", "replay", stdin="1 0\n0\n"
+            2, r"limit 0/1h: an amount of 0 would reject everything", "replay", stdin="1 0\n0\n"
         )
 
     def test_an_unknown_algorithm_lists_the_known_ones(self):
@@ -244,7 +245,7 @@ class BadInput(ScenarioTest):
 
     def test_limits_that_are_none(self):
         cases = [
-            ("0/1s", "an amount of 0 would refuse everything"),
+            ("0/1s", "an amount of 0 would reject everything"),
             ("-1/1s", "the amount in '-1/1s' is negative"),
             ("5/0s", "the period 0s is too short; use at least 1ms"),
             ("5", "'5' lacks a period; write amount/period"),
@@ -293,25 +294,28 @@ class BadInput(ScenarioTest):
             ),
             (["-l", "5/1s", "--align", "epoch"], r"token_bucket has no use for 'align'"),
             (["-l", "5/month", "-a", "gcra"], r"gcra cannot count per calendar month"),
-            (["-l", "5/month", "--zone", "Mars/Base"], r"unknown time zone 'Mars/Base'"),
-            (["-l", "5/1s", "--zone", "UTC"], r"'zone' only matters to calendar windows"),
+            (["-l", "5/month", "--timezone", "Mars/Base"], r"unknown time zone 'Mars/Base'"),
+            (["-l", "5/1s", "--timezone", "UTC"], r"'timezone' only matters to calendar windows"),
             (
-                ["-l", "5/1s", "-a", "sliding_buckets", "--granularity", "1us"],
+                ["-l", "5/1s", "-a", "sliding_buckets", "--bucket-width", "1us"],
                 r"more than 4096 slices; use at least",
             ),
             (
-                ["-l", "5/1s", "-a", "sliding_buckets", "--granularity", "2s"],
+                ["-l", "5/1s", "-a", "sliding_buckets", "--bucket-width", "2s"],
                 r"does not fit into a period of 1s",
             ),
-            (["-l", "5/1s", "--queue", "1s"], r"token_bucket has no use for 'queue'"),
-            (["-l", "5", "-a", "concurrency", "--ttl", "0s"], r"a ttl of 0s is out of range"),
+            (["-l", "5/1s", "--max-delay", "1s"], r"token_bucket has no use for 'max_delay'"),
+            (
+                ["-l", "5", "-a", "concurrency", "--slot-ttl", "0s"],
+                r"slot_ttl of 0s is out of range",
+            ),
             (["-l", "5/1s", "-a", "concurrency"], r"has no period; give the amount alone"),
-            (["-l", "5", "-a", "concurrency", "--count-denied"], r"no use for 'count_denied'"),
+            (["-l", "5", "-a", "concurrency", "--count-rejected"], r"no use for 'count_rejected'"),
             (["-l", "5/1s", "--compare", "-a", "gcra"], r"--compare runs all algorithms"),
             (["-l", "5/1s", "--compare", "--refill", "interval"], r"--compare runs all algorithms"),
             (["-l", "5/1s", "--rows", "3"], r"--rows is for the table of --compare"),
             (["-l", "5/1s", "--compare", "--rows", "-1"], r"--rows"),
-            (["-l", "5/1s", "--compare", "--zone", "UTC"], r"--zone only matters to calendar"),
+            (["-l", "5/1s", "--compare", "--timezone", "UTC"], r"--timezone only matters to"),
             (["--nonsense"], r"unknown option '--nonsense'"),
             (["--limits", "5/1s"], r"unknown option '--limits'; did you mean --limit\?"),
             ([], r"there is no limit to apply; give one with --limit"),

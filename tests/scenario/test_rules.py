@@ -20,7 +20,7 @@ rules:
     per: [ip]
     limit: 3/1h
     count: {status: [401, 403]}
-    block: {for: 15m}
+    block: {duration: 15m}
 """
 
 
@@ -73,7 +73,7 @@ class Check(ScenarioTest):
         )
         short = self.file("token", "short\n")
         cases = (
-            ("gateway: {tls: {certificates: [{certificate: no.pem, key: k}]}}\n", r"no\.pem"),
+            ("gateway: {tls: {certificates: [{cert_file: no.pem, key_file: k}]}}\n", r"no\.pem"),
             ("admin: {token_file: nowhere}\n", r"cannot read '.*nowhere'"),
             (f"admin: {{token_file: {short}}}\n", r"the token in '.*token' is too short"),
         )
@@ -98,26 +98,27 @@ class Check(ScenarioTest):
             "sluice.yaml",
             "rules_from: {file: rules.yaml}\n"
             "listen: {gateway: '127.0.0.1:0', admin: '127.0.0.1:0'}\n"
-            "upstreams: {app: {servers: ['127.0.0.1:1'], tls: {ca: ca.pem}}}\n"
+            "upstreams: {app: {servers: ['127.0.0.1:1'], tls: {ca_file: ca.pem}}}\n"
             "routes: [{upstream: app}]\n"
             "clients:\n"
             "  api_keys: {file: keys.yaml, secret_file: keys.secret}\n"
-            "  tokens: {jwks: [a.json, b.json], public_key: c.pem}\n"
-            "gateway: {tls: {certificates: [{certificate: d.pem, key: d.key}], client_ca: e.pem}}\n"
+            "  jwt: {jwks_file: [a.json, b.json], public_key_file: c.pem}\n"
+            "gateway: {tls: {certificates: [{cert_file: d.pem, key_file: d.key}], "
+            "client_ca_file: e.pem}}\n"
             "admin: {token_file: admin.token}\n",
         )
         err = sluice("check", file).err
         for place, key in (
             ("1:20", "rules_from.file"),
-            ("3:55", "upstreams.app.tls.ca"),
+            ("3:60", "upstreams.app.tls.ca_file"),
             ("6:20", "clients.api_keys.file"),
             ("6:44", "clients.api_keys.secret_file"),
-            ("7:19", "clients.tokens.jwks"),
-            ("7:27", "clients.tokens.jwks"),
-            ("7:48", "clients.tokens.public_key"),
-            ("8:46", "gateway.tls.certificates.certificate"),
-            ("8:58", "gateway.tls.certificates.key"),
-            ("8:78", "gateway.tls.client_ca"),
+            ("7:21", "clients.jwt.jwks_file"),
+            ("7:29", "clients.jwt.jwks_file"),
+            ("7:55", "clients.jwt.public_key_file"),
+            ("8:44", "gateway.tls.certificates.cert_file"),
+            ("8:61", "gateway.tls.certificates.key_file"),
+            ("8:86", "gateway.tls.client_ca_file"),
             ("9:21", "admin.token_file"),
         ):
             self.assertIn(f"sluice.yaml:{place}: {key}: ", err)
@@ -158,17 +159,20 @@ class Check(ScenarioTest):
     def test_the_bound_holds_for_whoever_may_have_most(self):
         claim = "per: user, limit: {rate: 5/1h, from: {claim: quota, max: 1000}}"
         self.assertEqual(self.promised(claim)[:2], (1999, "1999 in any 1h"))
-        twice = "overrides: [{who: user=acme, factor: 10x}, {who: user=zoo, factor: 2x}]\n"
+        twice = (
+            "overrides: [{subject: user=acme, multiplier: 10}, "
+            "{subject: user=zoo, multiplier: 2}]\n"
+        )
         most, bound, text = self.promised("per: user, limit: 5/1h", twice)
         self.assertEqual((most, bound), (9, "9 in any 1h"), "the others have no override")
         self.assertRegex(text, r"5/1h token_bucket +9 in any 1h *\n +99 in any 1h +with override u")
-        self.assertIn("with override user=acme 10x", text)
+        self.assertIn("with override user=acme (multiplier 10)", text)
         self.assertRegex(self.promised(claim, twice)[2], r"19999 in any 1h +with override user=")
         # Overrides that are over, that give less, or that concern nobody here.
         for other in (
-            "{who: user=a, factor: 10x, until: '2020-01-01T00:00:00Z'}",
-            "{who: user=a, factor: 0.5x}",
-            "{who: tenant=a, factor: 10x}",
+            "{subject: user=a, multiplier: 10, expires: '2020-01-01T00:00:00Z'}",
+            "{subject: user=a, multiplier: 0.5}",
+            "{subject: tenant=a, multiplier: 10}",
         ):
             rest = f"overrides: [{other}]\n"
             most, _, text = self.promised("per: user, limit: 5/1h", rest)
@@ -186,7 +190,7 @@ class Check(ScenarioTest):
         self.assertEqual(self.promised(window + ", count: {status: [401]}")[0], 6, "refunds")
 
     def test_a_shadow_limits_nothing(self):
-        most, bound, _ = self.promised("limit: 3/1h, over: shadow")
+        most, bound, _ = self.promised("limit: 3/1h, action: shadow")
         self.assertEqual((most, bound), (None, "none (shadow)"))
 
     def limits(self, count, more=""):
@@ -208,8 +212,8 @@ class Check(ScenarioTest):
         # Exactly as many as are said to fit do, with what overrides and blocks need.
         self.ok("check", self.limits(1092, memory))
         self.assertEqual(sluice("explain", "/", "-c", self.limits(1092, memory)).code, 0)
-        block = "  - {name: b, limit: 2000/1h, block: {for: 1h, after: 2}, per: ip}\n"
-        twice = "overrides: [{who: ip=192.0.2.1, factor: 2.5x}]\n"
+        block = "  - {name: b, limit: 2000/1h, block: {duration: 1h, threshold: 2}, per: ip}\n"
+        twice = "overrides: [{subject: ip=192.0.2.1, multiplier: 2.5}]\n"
         for count, code in ((1088, 0), (1089, 1)):
             file = self.limits(count, block + memory + twice)
             self.assertEqual(sluice("check", file).code, code)
@@ -237,7 +241,7 @@ class Explain(ScenarioTest):
         self.assertIn("+ api-per-user per user", done.out)
         self.assertIn("100/1s token_bucket: 99 of 100 left", done.out)
         self.assertIn("- login-failures: path does not match", done.out)
-        self.assertIn("decision  passes", done.out)
+        self.assertIn("decision  allowed", done.out)
 
     def test_a_refusal_and_a_block(self):
         done = sluice(*self.explain("POST /login/.", "--repeat", "4"))
@@ -257,9 +261,9 @@ class Explain(ScenarioTest):
     RULES = """\
 clients: {trusted_proxies: [127.0.0.1], api_keys: {file: keys.json}}
 lists:
-  allow: [{who: user=root, note: the operator}]
+  allow: [{subject: user=root, note: the operator}]
   deny: [ip=203.0.113.0/24]
-overrides: [{who: user=acme, factor: 2x}]
+overrides: [{subject: user=acme, multiplier: 2}]
 rules:
   - name: each
     per: [ip, user, method, header.x-team]
@@ -270,7 +274,7 @@ rules:
     limit: 5/1h
     tiers: {by: client.tier, values: {paid: 50/1h}}
   - {name: given, per: [ip], limit: {rate: 1/1h, from: {header: x-max, max: 9}}}
-  - {name: skipped, per: [query.q], missing: skip, limit: 7/1h}
+  - {name: skipped, per: [query.q], on_missing: skip, limit: 7/1h}
   - {name: gold, match: {descriptor: {plan: gold}}, per: [descriptor.who], limit: 3/1h}
 """
     KEYS = [
@@ -306,12 +310,12 @@ rules:
         who = ("-H", "x-api-key: acme", "-H", "x-cost: 3")
         forwarded = ("-H", "x-forwarded-for: 192.0.2.1", "-H", "x-max: 7")
         out, _, rules = self.told("/x", *who, *forwarded)
-        by = "by override user=acme 2x"
+        by = "by override user=acme (multiplier 2)"
         self.assertIn(f"cost 3\n      10/1h token_bucket, here 20 {by}: 17 of 20 left", out)
         self.assertIn(f"tier paid\n      50/1h token_bucket, here 100 {by}: 99 of 100 left", out)
         self.assertIn("from x-max up to 9, here 7 by x-max: 6 of 7 left", out)
         self.assertEqual(rules["each"]["cost"], 3)
-        self.assertEqual(rules["each"]["override"], {"who": "user=acme", "factor": "2x"})
+        self.assertEqual(rules["each"]["override"], {"subject": "user=acme", "multiplier": 2})
         self.assertEqual(rules["plans"]["tier"], "paid")
         for name, told in (("plans", (100, False, True)), ("given", (7, True, False))):
             [limit] = rules[name]["limits"]
@@ -322,11 +326,11 @@ rules:
         file = self.file(
             "sluice.yaml",
             "clients: {trusted_proxies: [127.0.0.1]}\n"
-            "overrides: [{who: ip=192.0.2.1, factor: 3x}]\n"
+            "overrides: [{subject: ip=192.0.2.1, multiplier: 3}]\n"
             "rules: [{name: a, per: ip, limit: {rate: 2/1h, from: {header: x-max, max: 9}}}]\n",
         )
         who = ("-c", file, "-H", "x-forwarded-for: 192.0.2.1")
-        by = "by override ip=192.0.2.1 3x"
+        by = "by override ip=192.0.2.1 (multiplier 3)"
         self.assertIn(f", here 6 {by}: 5 of 6", self.ok("explain", "/", *who).out)
         both = self.ok("explain", "/", *who, "-H", "x-max: 4").out
         self.assertIn(f", here 12 by x-max {by}: 11 of 12", both)
@@ -337,15 +341,19 @@ rules:
         self.assertIn("- each: it matches, but is not asked: deny_listed", out)
         self.assertNotIn("+ each", out)
         self.assertEqual((answer["allowed"], answer["decision"]), (False, None))
-        self.assertEqual(answer["listed"]["who"], "ip=203.0.113.0/24")
+        self.assertEqual(answer["listed"]["subject"], "ip=203.0.113.0/24")
         self.assertFalse(rules["each"]["asked"])
         out, answer, _ = self.told("/x", "-H", "x-api-key: root")
-        self.assertIn("passes: allow_listed by user=root (the operator)", out)
+        self.assertIn("allowed: allow_listed by user=root (the operator)", out)
         self.assertEqual((answer["allowed"], answer["decision"]), (True, None))
 
     def test_what_is_refused_by_no_limit_has_no_decision(self):
         for rules, status, reason in (
-            ("rules: [{name: a, per: user, missing: refuse, limit: 1/1h}]", 403, "missing_value"),
+            (
+                "rules: [{name: a, per: user, on_missing: reject, limit: 1/1h}]",
+                403,
+                "missing_value",
+            ),
             (
                 "rules: [{name: a, match: {path: /a}, limit: 1/1h}]\nunmatched: reject",
                 *(503, "no_rule"),
@@ -359,6 +367,36 @@ rules:
             self.assertEqual((answer["allowed"], answer["decision"]), (False, None))
         out = sluice("explain", "/", "-c", self.file("sluice.yaml", rules + "\n"), "--repeat", "2")
         self.assertIn("rejected with 429", out.out)
+
+    # The value that is there twice is named, not the first one that is missing.
+    def test_which_value_is_ambiguous(self):
+        twice = ("-H", "x-team: blue", "-H", "x-team: red")
+        out, answer, rules = self.told("/x", *twice, code=1)
+        self.assertIn("rejected with 400: ambiguous_value, which each counts by\n", out)
+        self.assertIn("- each: header.x-team is sent twice, differently\n", out)
+        self.assertEqual(answer["reason"], "ambiguous_value")
+        _, user, _, team = rules["each"]["key"]
+        self.assertEqual((user["missing"], user["ambiguous"]), (True, False))
+        self.assertEqual((team["value"], team["missing"], team["ambiguous"]), (None, False, True))
+
+    # What the rules let pass and the gateway does not.
+    def test_two_readings_of_a_path_with_different_routes(self):
+        file = self.file(
+            "sluice.yaml",
+            "listen: {gateway: '127.0.0.1:0'}\n"
+            "upstreams: {a: {servers: [':1']}, b: {servers: [':2']}}\n"
+            "routes: [{path: '/v1/{one}', upstream: a}, {path: /v1/x/y, upstream: b}]\n"
+            "rules: [{name: r, per: ip, limit: 5/1h}]\n",
+        )
+        done = sluice("explain", "/v1/x%2Fy", "-c", file)
+        self.assertEqual(done.code, 1, done.out)
+        self.assertIn("decision  rejected with 400: ambiguous_route, after the rules", done.out)
+        self.assertIn("route     none: with and without the escaped slash", done.out)
+        self.assertIn("4 of 5 left", done.out)
+        answer = json.loads(sluice("explain", "/v1/x%2Fy", "-c", file, "--json").out)
+        told = [answer[key] for key in ("allowed", "action", "reason", "status", "route")]
+        self.assertEqual(told, [False, "reject", "ambiguous_route", 400, None])
+        self.assertIn("to upstream b", self.ok("explain", "/v1/x/y", "-c", file).out)
 
     def test_why_a_proof_failed(self):
         _, answer, _ = self.told("/x", "-H", "x-api-key: guessed")
@@ -389,8 +427,8 @@ rules:
         preflight += ("-H", "Access-Control-Request-Method: POST", "--repeat", "9")
         for clients, code, told in (
             ("", 1, "rejected with 429: blocked by login-failures"),
-            ("clients: {require: true}", 1, "rejected with 429: blocked by login-failures"),
-            ("clients: {require: true, preflight: exempt}", 0, "passes: preflight"),
+            ("clients: {require_auth: true}", 1, "rejected with 429: blocked by login-failures"),
+            ("clients: {require_auth: true, cors_preflight: exempt}", 0, "allowed: preflight"),
         ):
             with self.subTest(clients):
                 file = self.file("sluice.yaml", CONFIGURATION + clients + "\n")

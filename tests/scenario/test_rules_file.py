@@ -72,7 +72,7 @@ class RulesFile(AdminTest):
         self.assertFalse(status["in_sync"])
         self.assertIn("limt", status["error"])
         page = self.page(front)
-        self.assertEqual(page.sum("sluice_rules_reads_total", result="rejected"), 1)
+        self.assertEqual(page.sum("sluice_rules_fetches_total", result="rejected"), 1)
         self.assertEqual(page.sum("sluice_rules_in_sync"), 0)
         self.rules(TWO)
         front.says("those in force again")
@@ -117,7 +117,7 @@ class RulesFile(AdminTest):
 
     def test_the_place_of_the_last_good_rules_can_be_chosen(self):
         self.rules(TWO)
-        options = {"of_rules": "file: rules.yaml, last_good: kept/good", "state": False}
+        options = {"of_rules": "file: rules.yaml, last_good_file: kept/good", "state": False}
         self.assertEqual(self.start(**options).stop(), 0)
         self.assertTrue(os.path.exists(f"{self.folder}/kept/good"))
         self.rules(BAD)
@@ -156,7 +156,7 @@ class RulesFile(AdminTest):
     def test_another_state_file_does_not_hold_up_the_rest(self):
         self.rules(TWO)
         front = self.start()
-        changed = self.text(more="drain: {within: 3s}").replace("file: state", "file: moved")
+        changed = self.text(more="drain: {timeout: 3s}").replace("file: state", "file: moved")
         self.assertIn("moved", changed)
         self.file("sluice.yaml", changed + "\n")
         front.says("took over the new configuration")
@@ -166,18 +166,18 @@ class RulesFile(AdminTest):
     def test_warnings_are_told_at_a_reload(self):
         self.rules(TWO)
         front = self.start()
-        queue = "algorithm: leaky_bucket, over: {queue: 2s, waiting: 5}"
+        queue = "algorithm: leaky_bucket, action: {queue: {max_delay: 2s, max_queued: 5}}"
         self.rules(f"rules: [{{name: two, per: ip, limit: 10/1s, {queue}}}]\n")
         front.says("warning: one client can take all 5 places")
         told = front.said.count("can take all 5")
-        self.file("sluice.yaml", self.text(more="drain: {within: 3s}") + "\n")
+        self.file("sluice.yaml", self.text(more="drain: {timeout: 3s}") + "\n")
         front.says("took over the new configuration")
         wait_until(lambda: front.said.count("can take all 5") == told + 1, "it is told again")
 
     def test_the_rest_of_the_file_changes_as_ever(self):
         self.rules(TWO)
         front = self.start()
-        self.file("sluice.yaml", self.text(more="drain: {within: 3s}") + "\n")
+        self.file("sluice.yaml", self.text(more="drain: {timeout: 3s}") + "\n")
         front.says("took over the new configuration: 1 rule\n")
         self.assertEqual(self.statuses(front, 3), [200, 200, 429])
 

@@ -32,7 +32,7 @@ class SeedExercise004(ScenarioTest):
         self.assertEqual(verdicts, "true true true true true true true false true false".split())
 
     def test_its_first_solution_is_slices_of_a_second(self):
-        verdicts = self.verdicts("-a", "sliding_buckets", "--granularity", "1s", stdin=self.trace)
+        verdicts = self.verdicts("-a", "sliding_buckets", "--bucket-width", "1s", stdin=self.trace)
         self.assertEqual(verdicts, self.expected)
 
 

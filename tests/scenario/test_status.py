@@ -20,11 +20,11 @@ class Status(AdminTest):
         self.assertRegex(done.out, r", 2 workers\n")
         self.assertRegex(done.out, r"\nconfiguration +\S+, 1 rule, read ")
         self.assertRegex(done.out, r"\nrequests +2xx 1, 4xx 1\n")
-        self.assertRegex(done.out, r"\nrefusals +limited 1\n")
+        self.assertRegex(done.out, r"\nrejections +limited 1\n")
         self.assertRegex(done.out, rf"\napp +{app.address} +healthy +0 +1 +0\n")
         self.assertNotIn("\x1b", done.out)
         answer = self.ok("status", "--server", self.url(front), "--json")
-        self.assertEqual(json.loads(answer.out)["refusals"], {"limited": 1})
+        self.assertEqual(json.loads(answer.out)["rejections"], {"limited": 1})
 
     def test_it_says_what_to_do_when_nobody_answers(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:

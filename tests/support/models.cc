@@ -5,10 +5,10 @@
 namespace sluice::testing {
 namespace {
 
-Nanos nanos(const BigInt& value) { return Nanos{value.convert_to<std::int64_t>()}; }
+Nanos nanos(const BigInt& value) { return Nanos{value.get_si()}; }
 
 std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
-  return floor_of(Rational{a, b}).convert_to<std::int64_t>();
+  return floor_of(Rational{a} / b).get_si();
 }
 
 Decision answer(Verdict verdict, std::uint64_t limit, std::uint64_t remaining, Nanos reset_after) {
@@ -24,16 +24,14 @@ Decision answer(Verdict verdict, std::uint64_t limit, std::uint64_t remaining, N
 Verdict verdict_of(std::uint64_t capacity, std::uint32_t cost, bool fits) {
   if (cost == 0) return Verdict::allowed;
   if (cost > capacity) return Verdict::never;
-  return fits ? Verdict::allowed : Verdict::refused;
+  return fits ? Verdict::allowed : Verdict::rejected;
 }
 
 }  // namespace
 
 BigInt floor_of(const Rational& value) {
-  const BigInt numerator = boost::multiprecision::numerator(value);
-  const BigInt denominator = boost::multiprecision::denominator(value);
-  BigInt quotient = numerator / denominator;
-  if (numerator < 0 && quotient * denominator != numerator) --quotient;
+  BigInt quotient = value.get_num() / value.get_den();
+  if (value < 0 && quotient * value.get_den() != value.get_num()) --quotient;
   return quotient;
 }
 
@@ -50,21 +48,21 @@ void BucketModel::refill(std::int64_t now) {
 bool BucketModel::take(std::int64_t now, std::uint32_t cost) {
   refill(now);
   tokens_ -= cost;
-  return tokens_ * numbers_.interval >= -numbers_.queue;
+  return tokens_ * numbers_.interval >= -numbers_.max_delay;
 }
 
 Decision BucketModel::decide(std::int64_t now, std::uint32_t cost) {
   refill(now);
-  const Rational lowest = -Rational{numbers_.queue} / numbers_.interval;
+  const Rational lowest = -Rational{numbers_.max_delay} / numbers_.interval;
   const Verdict verdict = verdict_of(numbers_.burst, cost, tokens_ - cost >= lowest);
   if (verdict == Verdict::allowed) tokens_ -= cost;
-  if (verdict == Verdict::refused && numbers_.count_denied && tokens_ > 0) {
+  if (verdict == Verdict::rejected && numbers_.count_rejected && tokens_ > 0) {
     tokens_ = std::max(Rational{tokens_ - cost}, Rational{0});
   }
   const Rational at_once = std::max(tokens_, Rational{0});
-  Decision decision = answer(verdict, numbers_.burst, floor_of(at_once).convert_to<std::uint64_t>(),
+  Decision decision = answer(verdict, numbers_.burst, floor_of(at_once).get_ui(),
                              nanos(ceil_of((numbers_.burst - tokens_) * numbers_.interval)));
-  if (verdict == Verdict::refused) {
+  if (verdict == Verdict::rejected) {
     decision.retry_after = nanos(ceil_of((lowest + cost - tokens_) * numbers_.interval));
   }
   if (verdict == Verdict::allowed && cost > 0 && tokens_ < 0) {
@@ -77,7 +75,7 @@ Decision BucketModel::decide(std::int64_t now, std::uint32_t cost) {
 
 Nanos IntervalModel::wait_for(std::int64_t now, const BigInt& missing) const {
   if (missing <= 0) return Nanos{0};
-  const BigInt periods = ceil_of(Rational{missing, BigInt{numbers_.amount}});
+  const BigInt periods = ceil_of(Rational{missing} / numbers_.amount);
   return nanos((period_seen_ + periods) * numbers_.period - now);
 }
 
@@ -89,10 +87,10 @@ Decision IntervalModel::decide(std::int64_t now, std::uint32_t cost) {
 
   const Verdict verdict = verdict_of(numbers_.burst, cost, tokens_ >= cost);
   if (verdict == Verdict::allowed) tokens_ -= cost;
-  if (verdict == Verdict::refused && numbers_.count_denied) tokens_ = 0;
-  Decision decision = answer(verdict, numbers_.burst, tokens_.convert_to<std::uint64_t>(),
-                             wait_for(now, numbers_.burst - tokens_));
-  if (verdict == Verdict::refused) decision.retry_after = wait_for(now, cost - tokens_);
+  if (verdict == Verdict::rejected && numbers_.count_rejected) tokens_ = 0;
+  Decision decision =
+      answer(verdict, numbers_.burst, tokens_.get_ui(), wait_for(now, numbers_.burst - tokens_));
+  if (verdict == Verdict::rejected) decision.retry_after = wait_for(now, cost - tokens_);
   return decision;
 }
 
@@ -110,10 +108,10 @@ Decision WindowModel::decide(std::int64_t now, std::uint32_t cost) {
   std::uint64_t& count = counts_[start];
   const Verdict verdict = verdict_of(numbers_.amount, cost, count + cost <= numbers_.amount);
   if (verdict == Verdict::allowed) count += cost;
-  if (verdict == Verdict::refused && numbers_.count_denied) count = numbers_.amount;
+  if (verdict == Verdict::rejected && numbers_.count_rejected) count = numbers_.amount;
   Decision decision = answer(verdict, numbers_.amount, numbers_.amount - count,
                              count > 0 ? Nanos{end - now} : Nanos{0});
-  if (verdict == Verdict::refused) decision.retry_after = Nanos{end - now};
+  if (verdict == Verdict::rejected) decision.retry_after = Nanos{end - now};
   return decision;
 }
 
@@ -123,11 +121,11 @@ Decision FirstRequestModel::decide(std::int64_t now, std::uint32_t cost) {
   std::uint64_t count = open ? counts_.rbegin()->second : 0;
   const Verdict verdict = verdict_of(numbers_.amount, cost, count + cost <= numbers_.amount);
   if (verdict == Verdict::allowed) count += cost;
-  if (verdict == Verdict::refused && numbers_.count_denied) count = numbers_.amount;
+  if (verdict == Verdict::rejected && numbers_.count_rejected) count = numbers_.amount;
   if (count > 0) counts_[end - numbers_.period] = count;
   Decision decision = answer(verdict, numbers_.amount, numbers_.amount - count,
                              count > 0 ? Nanos{end - now} : Nanos{0});
-  if (verdict == Verdict::refused) decision.retry_after = Nanos{end - now};
+  if (verdict == Verdict::rejected) decision.retry_after = Nanos{end - now};
   return decision;
 }
 
@@ -163,14 +161,14 @@ void LogModel::push_out(std::int64_t now, std::uint64_t cost) {
 Decision LogModel::decide(std::int64_t now, std::uint32_t cost) {
   const std::uint64_t sum = sum_at(now);
   const Verdict verdict = verdict_of(numbers_.amount, cost, sum + cost <= numbers_.amount);
-  if (verdict == Verdict::refused && numbers_.count_denied) {
+  if (verdict == Verdict::rejected && numbers_.count_rejected) {
     push_out(now, sum + cost - numbers_.amount);
     admitted_.emplace_back(now, cost);
   }
   if (verdict == Verdict::allowed && cost > 0) admitted_.emplace_back(now, cost);
   Decision decision = answer(verdict, numbers_.amount, numbers_.amount - sum_at(now),
                              Nanos{first_instant(now, 0).value() - now});
-  if (verdict == Verdict::refused) {
+  if (verdict == Verdict::rejected) {
     decision.retry_after = Nanos{first_instant(now, numbers_.amount - cost).value() - now};
   }
   return decision;
@@ -185,7 +183,7 @@ std::uint64_t CounterModel::count(std::int64_t window) const {
 
 Rational CounterModel::estimate(std::int64_t now) const {
   const std::int64_t window = floor_quotient(now, numbers_.period);
-  const Rational in_sight = 1 - Rational{now - window * numbers_.period, numbers_.period};
+  const Rational in_sight = 1 - Rational{now - window * numbers_.period} / numbers_.period;
   return count(window - 1) * in_sight + count(window);
 }
 
@@ -206,13 +204,12 @@ Decision CounterModel::decide(std::int64_t now, std::uint32_t cost) {
   const bool fits = estimate(now) + cost <= numbers_.amount;
   const Verdict verdict = verdict_of(numbers_.amount, cost, fits);
   if (verdict == Verdict::allowed && cost > 0) counts_[window] += cost;
-  if (verdict == Verdict::refused && numbers_.count_denied) {
+  if (verdict == Verdict::rejected && numbers_.count_rejected) {
     counts_[window] = std::min(count(window) + cost, numbers_.amount);
   }
   const Rational left = std::max(Rational{numbers_.amount - estimate(now)}, Rational{0});
-  Decision decision = answer(verdict, numbers_.amount, floor_of(left).convert_to<std::uint64_t>(),
-                             wait_until(now, 0));
-  if (verdict == Verdict::refused) {
+  Decision decision = answer(verdict, numbers_.amount, floor_of(left).get_ui(), wait_until(now, 0));
+  if (verdict == Verdict::rejected) {
     decision.retry_after = wait_until(now, Rational{numbers_.amount - cost});
   }
   return decision;
@@ -221,8 +218,7 @@ Decision CounterModel::decide(std::int64_t now, std::uint32_t cost) {
 // ---- sliding buckets
 
 std::int64_t SlicesModel::gone_at(std::int64_t slice) const {
-  const std::int64_t whole =
-      ceil_of(Rational{numbers_.period, numbers_.width}).convert_to<std::int64_t>();
+  const std::int64_t whole = ceil_of(Rational{numbers_.period} / numbers_.width).get_si();
   return (slice + whole + 1) * numbers_.width;
 }
 
@@ -255,14 +251,14 @@ Decision SlicesModel::decide(std::int64_t now, std::uint32_t cost) {
   const std::int64_t slice = floor_quotient(now, numbers_.width);
   const std::uint64_t sum = sum_at(now);
   const Verdict verdict = verdict_of(numbers_.amount, cost, sum + cost <= numbers_.amount);
-  if (verdict == Verdict::refused && numbers_.count_denied) {
+  if (verdict == Verdict::rejected && numbers_.count_rejected) {
     push_out(now, sum + cost - numbers_.amount);
     counts_[slice] += cost;
   }
   if (verdict == Verdict::allowed && cost > 0) counts_[slice] += cost;
   Decision decision = answer(verdict, numbers_.amount, numbers_.amount - sum_at(now),
                              Nanos{first_instant(now, 0) - now});
-  if (verdict == Verdict::refused) {
+  if (verdict == Verdict::rejected) {
     decision.retry_after = Nanos{first_instant(now, numbers_.amount - cost) - now};
   }
   return decision;
@@ -271,7 +267,7 @@ Decision SlicesModel::decide(std::int64_t now, std::uint32_t cost) {
 // ---- concurrency
 
 std::int64_t LeaseModel::lapse(std::int64_t now) const {
-  return (floor_quotient(now, numbers_.ttl) + 2) * numbers_.ttl;
+  return (floor_quotient(now, numbers_.slot_ttl) + 2) * numbers_.slot_ttl;
 }
 
 std::uint64_t LeaseModel::in_flight(std::int64_t now) const {
@@ -307,7 +303,7 @@ Decision LeaseModel::decide(std::int64_t now, std::uint32_t cost) {
 std::unique_ptr<Model> model_of(const Limit& limit, WindowModel::Grid calendar) {
   const std::int64_t period = limit.period.count();
   const AmountPerPeriod numbers{
-      .amount = limit.amount, .period = period, .count_denied = limit.count_denied};
+      .amount = limit.amount, .period = period, .count_rejected = limit.count_rejected};
   switch (limit.algorithm) {
     case Algorithm::token_bucket:
       if (limit.refill == Refill::interval) {
@@ -315,7 +311,7 @@ std::unique_ptr<Model> model_of(const Limit& limit, WindowModel::Grid calendar) 
             IntervalModel::Numbers{.amount = limit.amount,
                                    .period = period,
                                    .burst = limit.burst.value_or(limit.amount),
-                                   .count_denied = limit.count_denied});
+                                   .count_rejected = limit.count_rejected});
       }
       [[fallthrough]];
     case Algorithm::gcra:
@@ -324,27 +320,28 @@ std::unique_ptr<Model> model_of(const Limit& limit, WindowModel::Grid calendar) 
       return std::make_unique<BucketModel>(
           BucketModel::Numbers{.interval = Rational{period} / limit.amount,
                                .burst = limit.burst.value_or(burst),
-                               .queue = limit.queue.value_or(Nanos{0}).count(),
-                               .count_denied = limit.count_denied});
+                               .max_delay = limit.max_delay.value_or(Nanos{0}).count(),
+                               .count_rejected = limit.count_rejected});
     }
     case Algorithm::fixed_window:
       if (limit.align == Align::first_request) return std::make_unique<FirstRequestModel>(numbers);
       return std::make_unique<WindowModel>(
           WindowModel::Numbers{.amount = limit.amount,
                                .window = calendar ? calendar : WindowModel::epoch(period),
-                               .count_denied = limit.count_denied});
+                               .count_rejected = limit.count_rejected});
     case Algorithm::sliding_log: return std::make_unique<LogModel>(numbers);
     case Algorithm::sliding_counter: return std::make_unique<CounterModel>(numbers);
     case Algorithm::sliding_buckets:
-      return std::make_unique<SlicesModel>(
-          SlicesModel::Numbers{.amount = limit.amount,
-                               .period = period,
-                               .width = limit.granularity.value_or(Nanos{(period + 7) / 8}).count(),
-                               .count_denied = limit.count_denied});
+      return std::make_unique<SlicesModel>(SlicesModel::Numbers{
+          .amount = limit.amount,
+          .period = period,
+          .width = limit.bucket_width.value_or(Nanos{(period + 7) / 8}).count(),
+          .count_rejected = limit.count_rejected});
     case Algorithm::concurrency: break;
   }
-  return std::make_unique<LeaseModel>(LeaseModel::Numbers{
-      .amount = limit.amount, .ttl = limit.ttl.value_or(std::chrono::seconds{60}).count()});
+  return std::make_unique<LeaseModel>(
+      LeaseModel::Numbers{.amount = limit.amount,
+                          .slot_ttl = limit.slot_ttl.value_or(std::chrono::seconds{60}).count()});
 }
 
 }  // namespace sluice::testing

@@ -10,7 +10,7 @@
 #include <sluice/decision.h>
 #include <sluice/limit.h>
 
-#include <boost/multiprecision/cpp_int.hpp>
+#include <gmpxx.h>
 
 #include <cstdint>
 #include <functional>
@@ -22,8 +22,10 @@
 
 namespace sluice::testing {
 
-using BigInt = boost::multiprecision::cpp_int;
-using Rational = boost::multiprecision::cpp_rational;
+// Without bounds and exact. A quotient is written as one of two Rationals: a Rational made of a
+// numerator and a denominator would not be reduced.
+using BigInt = mpz_class;
+using Rational = mpq_class;
 
 [[nodiscard]] BigInt floor_of(const Rational& value);
 [[nodiscard]] BigInt ceil_of(const Rational& value);
@@ -45,8 +47,8 @@ class BucketModel final : public Model {
   struct Numbers {
     Rational interval;  // nanoseconds per token
     std::uint64_t burst = 1;
-    std::int64_t queue = 0;  // nanoseconds
-    bool count_denied = false;
+    std::int64_t max_delay = 0;  // nanoseconds
+    bool count_rejected = false;
   };
   explicit BucketModel(Numbers numbers) : numbers_(std::move(numbers)), tokens_(numbers_.burst) {}
 
@@ -70,7 +72,7 @@ class IntervalModel final : public Model {
     std::uint64_t amount = 1;
     std::int64_t period = 1;
     std::uint64_t burst = 1;
-    bool count_denied = false;
+    bool count_rejected = false;
   };
   explicit IntervalModel(Numbers numbers) : numbers_(numbers), tokens_(numbers.burst) {}
 
@@ -92,7 +94,7 @@ class WindowModel final : public Model {
   struct Numbers {
     std::uint64_t amount = 1;
     Grid window;
-    bool count_denied = false;
+    bool count_rejected = false;
   };
   explicit WindowModel(Numbers numbers) : numbers_(std::move(numbers)) {}
 
@@ -109,7 +111,7 @@ class WindowModel final : public Model {
 struct AmountPerPeriod {
   std::uint64_t amount = 1;
   std::int64_t period = 1;
-  bool count_denied = false;
+  bool count_rejected = false;
 };
 
 // fixed_window, align: first_request.
@@ -158,7 +160,7 @@ class SlicesModel final : public Model {
     std::uint64_t amount = 1;
     std::int64_t period = 1;
     std::int64_t width = 1;
-    bool count_denied = false;
+    bool count_rejected = false;
   };
   explicit SlicesModel(Numbers numbers) : numbers_(numbers) {}
   [[nodiscard]] Decision decide(std::int64_t now, std::uint32_t cost) override;
@@ -179,7 +181,7 @@ class LeaseModel final : public Model {
  public:
   struct Numbers {
     std::uint64_t amount = 1;
-    std::int64_t ttl = 1;
+    std::int64_t slot_ttl = 1;
   };
   explicit LeaseModel(Numbers numbers) : numbers_(numbers) {}
   [[nodiscard]] Decision decide(std::int64_t now, std::uint32_t cost) override;

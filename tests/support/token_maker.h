@@ -1,6 +1,8 @@
 // Keys that sign tokens, and the tokens: what an issuer does, for tests.
 #pragma once
 
+#include "base/base64.h"
+
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/ecdsa.h>
@@ -19,16 +21,8 @@
 namespace sluice::testing {
 
 inline std::string base64url(std::string_view bytes) {
-  constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-  std::string text;
-  std::uint32_t bits = 0;
-  unsigned pending = 0;
-  for (const char c : bytes) {
-    bits = bits << 8U | static_cast<unsigned char>(c);
-    for (pending += 8; pending >= 6; pending -= 6) text += kAlphabet[bits >> (pending - 6) & 63U];
-  }
-  if (pending > 0) text += kAlphabet[bits << (6 - pending) & 63U];
+  std::string text(base64_encoded_size(bytes.size()), '\0');
+  (void)encode_base64url(bytes, text);
   return text;
 }
 

@@ -12,7 +12,7 @@
 namespace sluice {
 
 void showValue(const Decision& decision, std::ostream& out) {
-  constexpr const char* kVerdicts[] = {"allowed", "refused", "never"};
+  constexpr const char* kVerdicts[] = {"allowed", "rejected", "never"};
   out << kVerdicts[static_cast<int>(decision.verdict)] << " limit=" << decision.limit
       << " remaining=" << decision.remaining << " reset=" << decision.reset_after.count()
       << "ns retry=";
@@ -31,11 +31,11 @@ void showValue(const Limit& limit, std::ostream& out) {
   if (limit.burst) out << " burst=" << *limit.burst;
   if (limit.refill) out << " refill=" << to_string(*limit.refill);
   if (limit.align) out << " align=" << to_string(*limit.align);
-  if (limit.zone) out << " zone=" << *limit.zone;
-  if (limit.granularity) out << " granularity=" << format_duration(*limit.granularity);
-  if (limit.queue) out << " queue=" << format_duration(*limit.queue);
-  if (limit.ttl) out << " ttl=" << format_duration(*limit.ttl);
-  if (limit.count_denied) out << " count_denied";
+  if (limit.timezone) out << " timezone=" << *limit.timezone;
+  if (limit.bucket_width) out << " bucket_width=" << format_duration(*limit.bucket_width);
+  if (limit.max_delay) out << " max_delay=" << format_duration(*limit.max_delay);
+  if (limit.slot_ttl) out << " slot_ttl=" << format_duration(*limit.slot_ttl);
+  if (limit.count_rejected) out << " count_rejected";
 }
 
 }  // namespace sluice
@@ -53,11 +53,11 @@ void PrintTo(const Subject& subject, std::ostream* out) { showValue(subject.limi
 Scale scale_of(const Limit& limit) {
   std::int64_t period = limit.period.count();
   if (limit.unit) period = std::int64_t{86'400} * 1'000'000'000;
-  if (limit.algorithm == Algorithm::concurrency) period = limit.ttl.value_or(60s).count();
+  if (limit.algorithm == Algorithm::concurrency) period = limit.slot_ttl.value_or(60s).count();
   std::int64_t interval =
       ceil_div(period, static_cast<std::int64_t>(std::max<std::uint64_t>(limit.amount, 1)));
   if (limit.algorithm == Algorithm::sliding_buckets) {
-    interval = limit.granularity.value_or(Nanos{ceil_div(period, std::int64_t{8})}).count();
+    interval = limit.bucket_width.value_or(Nanos{ceil_div(period, std::int64_t{8})}).count();
   }
   return {.interval = interval, .period = period, .capacity = core::capacity(limit)};
 }
@@ -178,22 +178,22 @@ rc::Gen<Limit> with_burst(rc::Gen<Limit> limits) {
 rc::Gen<Limit> maybe_counting_denied(rc::Gen<Limit> limits) {
   return rc::gen::map(rc::gen::pair(std::move(limits), between(0, 4)),
                       [](std::pair<Limit, std::uint64_t> pick) {
-                        pick.first.count_denied = pick.second == 0;
+                        pick.first.count_rejected = pick.second == 0;
                         return pick.first;
                       });
 }
 
 rc::Gen<Limit> with_queue(rc::Gen<Limit> limits) {
-  const auto day = static_cast<std::uint64_t>(core::kQueueMax.count());
+  const auto day = static_cast<std::uint64_t>(core::kDelayMax.count());
   return rc::gen::map(
       rc::gen::tuple(std::move(limits), between(0, 2), magnitude(0, day), between(0, 8)),
       [](const std::tuple<Limit, std::uint64_t, std::uint64_t, std::uint64_t>& pick) {
         auto [limit, how, nanos, times] = pick;
-        if (how == 1) limit.queue = Nanos{static_cast<std::int64_t>(nanos)};
+        if (how == 1) limit.max_delay = Nanos{static_cast<std::int64_t>(nanos)};
         if (how == 2) {
-          limit.queue = std::min<Nanos>(core::kQueueMax,
-                                        limit.period / static_cast<std::int64_t>(limit.amount) *
-                                            static_cast<std::int64_t>(times));
+          limit.max_delay = std::min<Nanos>(core::kDelayMax,
+                                            limit.period / static_cast<std::int64_t>(limit.amount) *
+                                                static_cast<std::int64_t>(times));
         }
         return limit;
       });
@@ -232,14 +232,14 @@ rc::Gen<Limit> limits_of(Algorithm algorithm) {
           [](std::pair<Limit, std::uint64_t> pick) {
             auto& [limit, slices] = pick;
             if (slices != 8) {
-              limit.granularity =
+              limit.bucket_width =
                   Nanos{ceil_div(limit.period.count(), static_cast<std::int64_t>(slices))};
             }
             return limit;
           }));
     case Algorithm::concurrency:
       return rc::gen::map(rates(algorithm), [](Limit limit) {
-        limit.ttl = limit.period;
+        limit.slot_ttl = limit.period;
         limit.period = Nanos{0};
         return limit;
       });
@@ -294,10 +294,10 @@ std::vector<Subject> all_subjects() {
   small.burst = 3;
   add("leaky_bucket", limit(Algorithm::leaky_bucket, 10, 1s));
   add("leaky_bucket_burst", limit(Algorithm::leaky_bucket, 7, 1s)).burst = 4;
-  add("leaky_bucket_queue", limit(Algorithm::leaky_bucket, 10, 1s)).queue = 350ms;
+  add("leaky_bucket_queue", limit(Algorithm::leaky_bucket, 10, 1s)).max_delay = 350ms;
   Limit& queue = add("leaky_bucket_burst_queue", limit(Algorithm::leaky_bucket, 7, 1min));
   queue.burst = 3;
-  queue.queue = 20s;
+  queue.max_delay = 20s;
   add("gcra", limit(Algorithm::gcra, 6, 1min));
   add("gcra_one", limit(Algorithm::gcra, 1, 1ms));
   add("fixed_window", limit(Algorithm::fixed_window, 5, 1s));
@@ -305,7 +305,7 @@ std::vector<Subject> all_subjects() {
   Limit& day = add("fixed_window_day", limit(Algorithm::fixed_window, 4, 0s));
   day.align = Align::calendar;
   day.unit = CalendarUnit::day;
-  day.zone = "America/New_York";
+  day.timezone = "America/New_York";
   Limit& month = add("fixed_window_month", limit(Algorithm::fixed_window, 4, 0s));
   month.align = Align::calendar;
   month.unit = CalendarUnit::month;
@@ -316,17 +316,17 @@ std::vector<Subject> all_subjects() {
   add("sliding_counter", limit(Algorithm::sliding_counter, 6, 1s));
   add("sliding_counter_one", limit(Algorithm::sliding_counter, 1, 3min));
   add("sliding_buckets", limit(Algorithm::sliding_buckets, 6, 8s));
-  add("sliding_buckets_one_slice", limit(Algorithm::sliding_buckets, 3, 1s)).granularity = 1s;
-  add("sliding_buckets_odd", limit(Algorithm::sliding_buckets, 5, 10min)).granularity = 3min;
+  add("sliding_buckets_one_slice", limit(Algorithm::sliding_buckets, 3, 1s)).bucket_width = 1s;
+  add("sliding_buckets_odd", limit(Algorithm::sliding_buckets, 5, 10min)).bucket_width = 3min;
   add("concurrency", limit(Algorithm::concurrency, 5, 0s));
 
   // Every variant once more, with refused requests consuming.
   for (std::size_t i = 0, plain = subjects.size(); i < plain; ++i) {
-    Subject denied = subjects[i];
-    if (denied.limit.algorithm == Algorithm::concurrency) continue;
-    denied.name += "_count_denied";
-    denied.limit.count_denied = true;
-    subjects.push_back(std::move(denied));
+    Subject rejected = subjects[i];
+    if (rejected.limit.algorithm == Algorithm::concurrency) continue;
+    rejected.name += "_count_rejected";
+    rejected.limit.count_rejected = true;
+    subjects.push_back(std::move(rejected));
   }
   return subjects;
 }

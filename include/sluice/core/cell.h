@@ -18,7 +18,7 @@ class Cell {
  public:
   [[nodiscard]] Outcome decide(const CompiledLimit& limit, Now now, Cost cost);
 
-  // Charges a cost that cannot be refused any more; saturates at the capacity.
+  // Charges a cost that cannot be rejected any more; saturates at the capacity.
   Outcome charge(const CompiledLimit& limit, Now now, Cost cost);
 
   // Returns up to `amount` of a charge, once; for concurrency, gives the slots back.

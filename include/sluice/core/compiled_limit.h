@@ -1,6 +1,6 @@
 // From the numbers an operator wrote to the numbers a step function uses.
 //
-// compile() is where a limit is refused: every range that the step functions rely on is proven
+// compile() is where a limit is rejected: every range that the step functions rely on is proven
 // here, in wide arithmetic, so that they need no checks of their own. Nothing is clamped; a limit
 // that cannot be enforced comes back with the change, or the algorithm, that would make it
 // possible.
@@ -25,8 +25,8 @@ inline constexpr std::uint64_t kAmountMax = 1'000'000'000;
 inline constexpr Nanos kPeriodMin = std::chrono::milliseconds{1};
 inline constexpr Nanos kPeriodMax = std::chrono::hours{24 * 366};
 inline constexpr Nanos kDrainMax = std::chrono::hours{24 * 731};  // two years
-inline constexpr Nanos kQueueMax = std::chrono::hours{24};
-inline constexpr Nanos kTtlDefault = std::chrono::seconds{60};
+inline constexpr Nanos kDelayMax = std::chrono::hours{24};
+inline constexpr Nanos kSlotTtlDefault = std::chrono::seconds{60};
 inline constexpr std::int64_t kSlicesDefault = 8;
 
 using CompiledLimit = std::variant<GcraLimit, IntervalLimit, WindowLimit, FirstRequestLimit,

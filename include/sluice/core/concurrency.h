@@ -7,7 +7,7 @@
 //
 // Time base: monotonic. Time that goes back ends no lease.
 //
-// Most in flight: `amount`. Nobody knows when a holder will finish, so a refusal carries no
+// Most in flight: `amount`. Nobody knows when a holder will finish, so a rejection carries no
 // retry_after; reset_after says when the leases lapse if nobody renews them.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace sluice::core {
 
 struct ConcurrencyLimit {
   Cost amount = 1;
-  Nanos ttl{1};
+  Nanos slot_ttl{1};
 };
 
 // All zeros is an idle key.

@@ -25,13 +25,13 @@ struct WindowLimit {
   Cost amount = 1;
   Nanos period{0};                               // aligned to the epoch
   std::shared_ptr<const CalendarGrid> calendar;  // set: the calendar's windows instead
-  bool count_denied = false;
+  bool count_rejected = false;
 };
 
 struct FirstRequestLimit {
   Cost amount = 1;
   Nanos period{1};
-  bool count_denied = false;
+  bool count_rejected = false;
 };
 
 // `start` is the nanosecond at which the counted window began, on the limit's time base. All zeros

@@ -31,13 +31,13 @@ struct GcraLimit {
   std::uint8_t fraction_bits = 0;  // a tick is 2^-fraction_bits ns
 
   // Requires what compile() proves: amount, burst in 1..1e9, amount <= period in ns, full drain
-  // at most two years, queue at most a day.
+  // at most two years, max_delay at most a day.
   struct Numbers {
     std::uint32_t amount = 0;
     Nanos period{0};
     std::uint32_t burst = 0;
-    Nanos queue{0};
-    bool count_denied = false;
+    Nanos max_delay{0};
+    bool count_rejected = false;
   };
   [[nodiscard]] static GcraLimit from(Numbers numbers) noexcept;
 };
@@ -67,7 +67,7 @@ constexpr void gcra_describe(const GcraLimit& limit, const MeterStep& step,
   decision.limit = limit.meter.burst;
   decision.remaining = static_cast<std::uint64_t>(meter_remaining(limit.meter, step.level));
   decision.reset_after = gcra_wait(limit, step.level);
-  if (step.verdict == Verdict::refused) {
+  if (step.verdict == Verdict::rejected) {
     decision.retry_after = gcra_wait(limit, step.wait);
   } else {
     decision.retry_after.reset();

@@ -32,10 +32,10 @@ namespace sluice::core {
 struct Meter {
   std::int64_t unit = 1;      // ticks that one unit of cost takes to drain
   std::int64_t capacity = 1;  // ticks; the level up to which requests pass at once
-  std::int64_t full = 1;      // ticks; between the two, requests are held, then passed
+  std::int64_t full = 1;      // ticks; between the two, requests are queued
   std::int64_t possible = 1;  // ticks; full and kClockStep: above it, the clock was set back
   Cost burst = 1;             // capacity in units of cost
-  bool count_denied = false;
+  bool count_rejected = false;
   std::uint64_t inverse = ~std::uint64_t{0};  // inverse_of(unit)
 };
 
@@ -56,7 +56,7 @@ struct MeterStep {
   Receipt receipt;
   Verdict verdict = Verdict::allowed;
   std::int64_t level = 0;  // after this step
-  std::int64_t wait = 0;   // refused: ticks until the same request, alone, is admitted
+  std::int64_t wait = 0;   // rejected: ticks until the same request, alone, is admitted
   std::int64_t delay = 0;  // admitted: ticks to hold the request
 };
 
@@ -94,7 +94,7 @@ struct MeterStep {
   return static_cast<std::int64_t>(quotient + (one_more ? 1 : 0));
 }
 
-// The level after a charge nobody could refuse: up to the capacity, and never down.
+// The level after a forced charge: up to the capacity, and never down.
 [[nodiscard]] constexpr std::int64_t meter_saturated(const Meter& meter, std::int64_t level,
                                                      Cost cost) noexcept {
   const std::int64_t risen = level + std::int64_t{std::min(cost, meter.burst)} * meter.unit;
@@ -131,17 +131,17 @@ struct MeterStep {
             .delay = std::max<std::int64_t>(level - meter.capacity, 0)};
   }
 
-  if (meter.count_denied) level = meter_saturated(meter, level, cost);
-  return {.state = meter_at(now, level, state),  // as it was, unless rebased or denied ones count
+  if (meter.count_rejected) level = meter_saturated(meter, level, cost);
+  return {.state = meter_at(now, level, state),  // as it was, unless rebased or rejected ones count
           .receipt = {},
-          .verdict = Verdict::refused,
+          .verdict = Verdict::rejected,
           .level = level,
           .wait = level + rise - meter.full};
 }
 
 // The same in nearly all cases, for whoever wants to know no more than whether: the verdict and the
 // new state, in a dozen instructions. Unclear: it is one of the other cases, ask meter_step.
-enum class Glance : std::uint8_t { unclear, refused, admitted };
+enum class Glance : std::uint8_t { unclear, rejected, admitted };
 
 [[nodiscard]] constexpr Glance meter_glance(const Meter& meter, std::uint64_t& tat,
                                             std::uint64_t now, Cost cost) noexcept {
@@ -150,7 +150,7 @@ enum class Glance : std::uint8_t { unclear, refused, admitted };
   if (!writes(cost, meter.burst) || ahead > meter.possible) [[unlikely]]
     return Glance::unclear;
   const std::int64_t level = std::max<std::int64_t>(ahead, 0) + std::int64_t{cost} * meter.unit;
-  if (level > meter.full) return meter.count_denied ? Glance::unclear : Glance::refused;
+  if (level > meter.full) return meter.count_rejected ? Glance::unclear : Glance::rejected;
   tat = now + static_cast<std::uint64_t>(level);
   return Glance::admitted;
 }

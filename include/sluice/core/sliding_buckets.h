@@ -8,7 +8,7 @@
 // requests count into the newest slice; after a step of more than a minute and a period the slices
 // move as a whole, newest to now.
 //
-// The state lives in the caller's memory and is changed in place; a peek or a refusal writes
+// The state lives in the caller's memory and is changed in place; a peek or a rejection writes
 // nothing.
 #pragma once
 
@@ -26,7 +26,7 @@ struct BucketsLimit {
   Nanos period{1};
   Nanos width{1};           // of a slice
   std::int64_t slices = 1;  // ceil(period / width), at most kSlicesMax
-  bool count_denied = false;
+  bool count_rejected = false;
 };
 
 // All zeros is an idle key.

@@ -20,7 +20,7 @@ namespace sluice::core {
 struct CounterLimit {
   Cost amount = 1;
   Nanos period{1};
-  bool count_denied = false;
+  bool count_rejected = false;
 };
 
 // All zeros is an idle key.

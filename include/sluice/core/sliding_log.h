@@ -10,7 +10,7 @@
 // after a step of more than a minute the log moves as a whole, newest entry to now.
 //
 // The state lives in the caller's memory, a header and a ring, and is changed in place. Nothing is
-// written by a peek or a refusal, so expired entries stay until the next admission drops them.
+// written by a peek or a rejection, so expired entries stay until the next admission drops them.
 #pragma once
 
 #include <sluice/core/step.h>
@@ -25,7 +25,7 @@ inline constexpr Cost kLogAmountMax = 4096;
 struct LogLimit {
   Cost amount = 1;  // at most kLogAmountMax
   Nanos period{1};
-  bool count_denied = false;
+  bool count_rejected = false;
 };
 
 struct LogEntry {

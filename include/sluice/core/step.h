@@ -5,19 +5,20 @@
 // that hold for all of them:
 //
 //  - A grant rounds down, a wait rounds up: a client that waits exactly `retry_after` is admitted,
-//    one that comes a nanosecond earlier is refused.
-//  - A refused request changes no state (unless the limit counts denied ones); cost 0 peeks: it is
+//    one that comes a nanosecond earlier is rejected.
+//  - A rejected request changes no state (unless the limit counts rejected ones); cost 0 peeks: it
+//  is
 //    always allowed and writes nothing.
 //  - A cost above the capacity answers `never` and consumes nothing. A forced charge, for a cost
 //    that is known only after the fact, saturates at the capacity.
 //  - A refund returns to the place where its own charge sits, and is void once that has expired.
 //  - Time that goes back grants nothing: whatever a state allows at some instant, it allows no more
 //    at an earlier one. A state found more than `kClockStep` (and a full drain) ahead of its clock
-//    belongs to a clock that was set back: the next request moves it, debt and all, to the new
-//    time, so that a key is never locked for the size of the jump. That is the one write a refusal
-//    makes. From there on time is counted anew: bounds hold before and after such a step, not
-//    across it. Peeks write nothing and answer what is true if no request comes: the clock has to
-//    catch up.
+//    belongs to a clock that was set back: the next request moves it, usage and all, to the new
+//    time, so that a key is never locked for the size of the jump. That is the one write a
+//    rejection makes. From there on time is counted anew: bounds hold before and after such a step,
+//    not across it. Peeks write nothing and answer what is true if no request comes: the clock has
+//    to catch up.
 #pragma once
 
 #include <sluice/decision.h>

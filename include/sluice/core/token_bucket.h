@@ -29,7 +29,7 @@ struct IntervalLimit {
     std::uint32_t amount = 0;
     Nanos period{0};
     std::uint32_t burst = 0;
-    bool count_denied = false;
+    bool count_rejected = false;
   };
   [[nodiscard]] static IntervalLimit from(Numbers numbers) noexcept;
 };

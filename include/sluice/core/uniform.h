@@ -79,7 +79,7 @@ using StateFor = typename StateOf<Limit>::State;
   return concurrency_step(l, s, now.mono, cost);
 }
 
-// ---- charge: a cost that cannot be refused any more -------------------------------------------
+// ---- charge: a cost that cannot be rejected any more -------------------------------------------
 
 [[nodiscard]] inline auto charge(const GcraLimit& l, GcraState s, Now now, Cost cost) noexcept {
   return gcra_charge(l, s, now.mono, cost);
@@ -179,7 +179,7 @@ template <class Limit>
 }
 [[nodiscard]] inline bool receipts_survive(const ConcurrencyLimit& from, const ConcurrencyLimit& to,
                                            OnChange) noexcept {
-  return from.ttl == to.ttl;
+  return from.slot_ttl == to.slot_ttl;
 }
 template <class Limit>
 [[nodiscard]] bool receipts_survive(const Limit&, const Limit&, OnChange change) noexcept {

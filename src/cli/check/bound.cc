@@ -33,7 +33,7 @@ Limit largest(const rules::RuleLimit& written, std::uint32_t permille) noexcept 
 }  // namespace
 
 Bound bound_of(const rules::Rule& rule, const rules::RuleLimit& limit, std::uint32_t permille) {
-  if (rule.over.kind == rules::Over::Kind::shadow) return {};
+  if (rule.action.kind == rules::Action::Kind::shadow) return {};
   const bool concurrency = limit.limit.algorithm == Algorithm::concurrency;
   return {.most = most_of(rule, largest(limit, permille)),
           .in_flight = rule.count && rule.count->after && !concurrency};

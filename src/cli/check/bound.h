@@ -14,11 +14,11 @@ namespace sluice::cli {
 
 struct Bound {
   std::optional<std::uint64_t> most;  // absent: it limits nothing
-  bool in_flight = false;             // and what is under way besides, since it is charged later
+  bool in_flight = false;             // and what is in flight besides, since it is charged later
 };
 
-// Of whoever has no override, and brings the largest amount that `from` takes; with a factor, of
-// whoever has an override by that.
+// Of whoever has no override, and brings the largest amount that `from` takes; with a multiplier,
+// of whoever has an override by that.
 [[nodiscard]] Bound bound_of(const rules::Rule& rule, const rules::RuleLimit& limit,
                              std::uint32_t permille = 1000);
 

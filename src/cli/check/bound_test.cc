@@ -24,8 +24,8 @@ struct Case {
   const char* rate;
   Algorithm algorithm = Algorithm::token_bucket;
   std::optional<std::uint64_t> burst;
-  bool brings = false;           // ten, in a claim, which is the most that is taken
-  const char* factor = nullptr;  // of an override
+  bool brings = false;               // ten, in a claim, which is the most that is taken
+  const char* multiplier = nullptr;  // of an override
   std::uint64_t most = 0;
 };
 
@@ -55,10 +55,10 @@ TEST_P(Bounds, AreReachedAndNotPassed) {
   if (one.brings) limit.from = {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 10};
   const rules::Rule rule = engine::rule("r", {limit}, {engine::per(rules::Per::Kind::user)});
   std::vector<engine::Override> overrides;
-  if (one.factor != nullptr) {
+  if (one.multiplier != nullptr) {
     overrides.push_back({.subject = engine::Subject::parse("user=ann").value(),
-                         .permille = engine::parse_factor(one.factor).value(),
-                         .until = std::nullopt,
+                         .permille = engine::parse_multiplier(one.multiplier).value(),
+                         .expires = std::nullopt,
                          .note = {}});
   }
   const engine::Override* const by = most_generous(rule, overrides, now_.wall());
@@ -81,7 +81,7 @@ TEST(Bound, OfARuleStaysThatOfTheRuleWhoeverHasAnOverride) {
   const auto override_of = [](const char* who, std::uint32_t permille) {
     return engine::Override{.subject = engine::Subject::parse(who).value(),
                             .permille = permille,
-                            .until = std::nullopt,
+                            .expires = std::nullopt,
                             .note = {}};
   };
   const std::vector<engine::Override> overrides{
@@ -102,30 +102,30 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.name = "WithBurst", .rate = "5/1h", .burst = 20, .most = 24},
         Case{.name = "Brought", .rate = "5/1h", .brings = true, .most = 19},
         Case{.name = "BroughtWithBurst", .rate = "5/1h", .burst = 20, .brings = true, .most = 29},
-        Case{.name = "Multiplied", .rate = "5/1h", .burst = 20, .factor = "10x", .most = 249},
+        Case{.name = "Multiplied", .rate = "5/1h", .burst = 20, .multiplier = "10", .most = 249},
         Case{.name = "BroughtAndMultiplied",
              .rate = "5/1h",
              .brings = true,
-             .factor = "10x",
+             .multiplier = "10",
              .most = 199},
         Case{.name = "BroughtWithBurstAndMultiplied",
              .rate = "5/1h",
              .burst = 20,
              .brings = true,
-             .factor = "10x",
+             .multiplier = "10",
              .most = 299},
         Case{.name = "BroughtWithBurstAndMultipliedGcra",
              .rate = "5/1h",
              .algorithm = Algorithm::gcra,
              .burst = 20,
              .brings = true,
-             .factor = "10x",
+             .multiplier = "10",
              .most = 299},
         Case{.name = "BroughtAndMultipliedLog",
              .rate = "5/1h",
              .algorithm = Algorithm::sliding_log,
              .brings = true,
-             .factor = "2x",
+             .multiplier = "2",
              .most = 20}),
     [](const auto& one) { return std::string{one.param.name}; });
 

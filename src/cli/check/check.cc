@@ -1,10 +1,10 @@
 #include "cli/check/check.h"
 
-#include "app/api_key_grammar.h"
-#include "app/configuration.h"
-#include "app/limit_room.h"
-#include "app/serve_files.h"
-#include "app/start_check.h"
+#include "app/config/api_key_grammar.h"
+#include "app/config/configuration.h"
+#include "app/config/limit_room.h"
+#include "app/server/serve_files.h"
+#include "app/server/start_check.h"
 #include "base/read_file.h"
 #include "base/text.h"
 #include "cli/check/bound.h"
@@ -43,9 +43,9 @@ std::string effect_text(const rules::Rule& rule) {
   const auto add = [&text](std::string_view word) {
     text += (text.empty() ? "" : ", ") + std::string{word};
   };
-  if (rule.over.kind == rules::Over::Kind::shadow) add("shadow");
-  if (rule.over.kind == rules::Over::Kind::drop) add("drop");
-  if (rule.over.kind == rules::Over::Kind::queue) add("queue");
+  if (rule.action.kind == rules::Action::Kind::shadow) add("shadow");
+  if (rule.action.kind == rules::Action::Kind::drop) add("drop");
+  if (rule.action.kind == rules::Action::Kind::queue) add("queue");
   if (rule.count) add("counts some answers");
   if (rule.block) add("blocks");
   if (rule.before_auth) add("before_auth");
@@ -60,8 +60,8 @@ std::string notes_on(const rules::Rule& rule, std::string_view tier, bool is_fir
 }
 
 std::string override_text(const engine::Override& one) {
-  return fmt::format("with override {} {}", one.subject.written(),
-                     engine::format_factor(one.permille));
+  return fmt::format("with override {} (multiplier {})", one.subject.written(),
+                     format_thousandths(one.permille));
 }
 
 std::string table_of(const app::Configuration& configuration, WallTime now, const Output& output) {
@@ -92,10 +92,9 @@ std::string json_of(const rules::Rule& rule, const rules::RuleLimit& limit,
   if (more == nullptr) return "null";
   const Bound bound = bound_of(rule, limit, more->permille);
   if (!bound.most) return "null";
-  return fmt::format(R"({{"who":{},"factor":{},"most":{},"bound":{}}})",
-                     json_string(more->subject.written()),
-                     json_string(engine::format_factor(more->permille)), *bound.most,
-                     json_string(bound_text(bound, limit.limit)));
+  return fmt::format(R"({{"subject":{},"multiplier":{},"most":{},"bound":{}}})",
+                     json_string(more->subject.written()), format_thousandths(more->permille),
+                     *bound.most, json_string(bound_text(bound, limit.limit)));
 }
 
 std::string json_of(const rules::Rule& rule, const rules::RuleLimit& limit, std::string_view tier,

@@ -1,12 +1,12 @@
 #include "cli/explain/explain.h"
 
-#include "app/configuration.h"
-#include "app/offline_engine.h"
+#include "app/config/configuration.h"
 #include "base/read_file.h"
 #include "cli/explain/explained_request.h"
 #include "cli/explain/story.h"
 #include "cli/explain/tell.h"
 #include "cli/terminal.h"
+#include "embed/offline_engine.h"
 #include <sluice/clock.h>
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ ExitCode explain_request(const ExplainOptions& options, const app::Configuration
     complain(kCommand, engine.error().text());
     return ExitCode::failure;
   }
-  engine::Worker& worker = (*engine)->worker();
+  engine::Decider& worker = (*engine)->worker();
   worker.use(identifier, configuration.clients.policy);
 
   const ExplainedRequest::Views views = request->views();
@@ -67,7 +67,7 @@ ExitCode explain_request(const ExplainOptions& options, const app::Configuration
   } else {
     tell(*request, story, *op, output);
   }
-  const bool passes = op->action == engine::Action::pass;
+  const bool passes = op->action == engine::Action::pass && !fails_at_routes(story, *op);
   return output.finish(kCommand, passes ? ExitCode::ok : ExitCode::negative);
 }
 

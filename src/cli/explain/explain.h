@@ -1,7 +1,7 @@
 // `sluice explain`: one request through a configuration, step by step.
 #pragma once
 
-#include "app/configuration.h"
+#include "app/config/configuration.h"
 #include "cli/exit_code.h"
 
 #include <cstdint>

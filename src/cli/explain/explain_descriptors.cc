@@ -1,10 +1,10 @@
 // Descriptors through the trees of envoyproxy/ratelimit that a configuration names.
-#include "app/configuration.h"
-#include "app/offline_envoy.h"
+#include "app/config/configuration.h"
 #include "base/text.h"
 #include "cli/explain/explain.h"
 #include "cli/explain/explained_request.h"
 #include "cli/terminal.h"
+#include "embed/offline_envoy.h"
 #include <sluice/clock.h>
 
 #include <fmt/format.h>
@@ -113,7 +113,7 @@ void tell_json(std::string_view domain, std::span<const Entries> descriptors,
 // ---- the answer -------------------------------------------------------------------------------
 
 // Asked as often as the options say; the last answer is told.
-Result<void> ask(engine::EnvoyWorker& worker, std::span<const Entries> descriptors,
+Result<void> ask(engine::EnvoyDecider& worker, std::span<const Entries> descriptors,
                  const ExplainOptions& options, Now now, engine::EnvoyResponse& response) {
   std::vector<engine::EnvoyDescriptor> asked;
   for (const Entries& entries : descriptors) {

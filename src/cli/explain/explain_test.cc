@@ -1,5 +1,5 @@
 // What `sluice explain` tells of the way through a gateway, and of the request it is asked about.
-#include "app/configuration.h"
+#include "app/config/configuration.h"
 #include "cli/explain/explained_request.h"
 #include "cli/explain/route_story.h"
 
@@ -49,6 +49,30 @@ TEST(ExplainedRoute, SaysThatThereIsNone) {
   EXPECT_TRUE(none.has_gateway);
   EXPECT_THAT(route_text(none), HasSubstr("none: what passes the rules is answered 404"));
   EXPECT_EQ(route_members(none), R"("route":null,"upstream":null)");
+}
+
+// The gateway compares upstreams, not routes.
+TEST(ExplainedRoute, IsAmbiguousWhereTheTwoReadingsOfAPathLeadElsewhere) {
+  const app::ServeConfig serve = gateway(R"(
+rules: []
+listen: {gateway: '127.0.0.1:0'}
+upstreams: {app: {servers: [':1']}, users: {servers: [':2']}}
+routes:
+  - {path: '/v1/{one}', upstream: app}
+  - {path: /v1/a/b, upstream: users}
+  - {path: /v1/a/c, upstream: app}
+)");
+  const RouteStory one = route_of(serve, "h", "/v1/a%2Fb", "/v1/a/b");
+  EXPECT_TRUE(one.is_ambiguous);
+  EXPECT_FALSE(one.found);
+  EXPECT_THAT(route_text(one), HasSubstr("the path has different routes"));
+  EXPECT_EQ(route_members(one), R"("route":null,"upstream":null)");
+  EXPECT_TRUE(route_of(serve, "h", "/v1/a%2Fd", "/v1/a/d").is_ambiguous) << "one of them has none";
+  EXPECT_THAT(route_text(route_of(serve, "h", "/v1/a%2Fc", "/v1/a/c")),
+              HasSubstr("/v1/{one}, to upstream app"));
+  const RouteStory none = route_of(serve, "h", "/x%2Fy", "/x/y");
+  EXPECT_FALSE(none.is_ambiguous);
+  EXPECT_THAT(route_text(none), HasSubstr("404"));
 }
 
 TEST(ExplainedRoute, IsNotToldOfWithoutAGateway) {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 namespace sluice::cli {
 namespace {
 
@@ -16,15 +18,22 @@ std::string json_list(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-RouteStory route_of(const app::ServeConfig& serve, std::string_view host, std::string_view path) {
+RouteStory route_of(const app::ServeConfig& serve, std::string_view host, std::string_view path,
+                    std::string_view decoded_path) {
   RouteStory story;
   const gateway::GatewayOptions& options = serve.gateway;
   story.has_gateway = !options.routes.empty();
   // The router answers with the number of an upstream; here each route has one of its own.
   std::vector<gateway::RouteOptions> numbered = options.routes;
   for (std::size_t i = 0; i < numbered.size(); ++i) numbered[i].upstream = i;
-  const auto number = gateway::Router{numbered}.find(host, path);
-  if (!number) return story;
+  const gateway::Router router{numbered};
+  const auto number = router.find(host, path);
+  const auto upstream_of = [&](const std::optional<std::size_t>& route) {
+    return route ? std::optional{options.routes[*route].upstream} : std::nullopt;
+  };
+  story.is_ambiguous =
+      !decoded_path.empty() && upstream_of(number) != upstream_of(router.find(host, decoded_path));
+  if (!number || story.is_ambiguous) return story;
   const gateway::RouteOptions& route = options.routes[*number];
   const gateway::UpstreamOptions& upstream = options.upstreams[route.upstream];
   story.found = true;
@@ -38,6 +47,9 @@ RouteStory route_of(const app::ServeConfig& serve, std::string_view host, std::s
 }
 
 std::string route_text(const RouteStory& story) {
+  if (story.is_ambiguous) {
+    return "none: with and without the escaped slash the path has different routes";
+  }
   if (!story.found) return "none: what passes the rules is answered 404";
   const std::string hosts =
       story.hosts.empty() ? "" : fmt::format("{} ", fmt::join(story.hosts, " or "));

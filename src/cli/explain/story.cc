@@ -18,7 +18,7 @@
 namespace sluice::cli {
 namespace {
 
-using rules::Missing;
+using rules::OnMissing;
 using rules::Per;
 using rules::Phase;
 
@@ -29,12 +29,12 @@ std::string address_text(const IpAddress& address, unsigned v4_bits, unsigned v6
   return bits == address.bits() ? text : fmt::format("{}/{}", text, bits);
 }
 
-std::string instead_of(Missing missing, const IpAddress& address) {
+std::string instead_of(OnMissing missing, const IpAddress& address) {
   switch (missing) {
-    case Missing::ip: return "ip " + address_text(address, 32, 64);
-    case Missing::skip: return "skip";
-    case Missing::shared: return "shared";
-    case Missing::refuse: return "refuse";
+    case OnMissing::ip: return "ip " + address_text(address, 32, 64);
+    case OnMissing::skip: return "skip";
+    case OnMissing::shared: return "shared";
+    case OnMissing::reject: return "reject";
   }
   return {};
 }
@@ -51,24 +51,32 @@ std::vector<StoryValue> key_of(const rules::Rule& rule, const rules::Asked& aske
       continue;
     }
     one.value = engine::value_of(per, asked, path, scratch);
-    if (one.value.empty()) one.instead = instead_of(rule.missing, asked.client.address);
+    if (!one.value.empty()) continue;
+    one.is_ambiguous = engine::is_ambiguous(per, asked);
+    if (!one.is_ambiguous) one.instead = instead_of(rule.on_missing, asked.client.address);
   }
   return key;
 }
 
-// Empty: it was asked.
+// Empty: it was asked. The first of its values that cannot be used decides.
 std::string why_not_asked(const RuleStory& story, const engine::Op& op) {
   if (!story.limits.empty()) return {};
-  const auto missing =
-      std::ranges::find_if(story.key, [](const StoryValue& one) { return !one.instead.empty(); });
-  if (op.rule == story.rule && op.reason == engine::Reason::ambiguous_value) {
-    return fmt::format("{} is sent twice, differently", missing->part);
-  }
-  if (missing != story.key.end() && story.rule->missing == Missing::skip) {
-    return fmt::format("{} is missing, and then it is skipped", missing->part);
-  }
-  if (op.rule == story.rule && op.reason == engine::Reason::missing_value) {
-    return fmt::format("{} is missing, and then it refuses", missing->part);
+  const bool is_shadow = story.rule->action.kind == rules::Action::Kind::shadow;
+  const auto is_stopped_for = [&](engine::Reason reason) {
+    return is_shadow || (op.rule == story.rule && op.reason == reason);
+  };
+  for (const StoryValue& one : story.key) {
+    if (one.is_ambiguous && is_stopped_for(engine::Reason::ambiguous_value)) {
+      return fmt::format("{} is sent twice, differently", one.part);
+    }
+    if (one.instead.empty()) continue;
+    if (story.rule->on_missing == OnMissing::skip) {
+      return fmt::format("{} is missing, and then it is skipped", one.part);
+    }
+    if (story.rule->on_missing == OnMissing::reject &&
+        is_stopped_for(engine::Reason::missing_value)) {
+      return fmt::format("{} is missing, and then it rejects", one.part);
+    }
   }
   return fmt::format("it matches, but is not asked: {}", engine::to_string(op.reason));
 }
@@ -148,7 +156,8 @@ Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch) {
   story.address = client_ip_text(story.client.address);
   story.listed = listed(parts, story.client);
   if (!target.ok()) return story;
-  story.route = route_of(parts.engine.configuration().serve, story.host, target.route());
+  story.route = route_of(parts.engine.configuration().serve, story.host, target.route(),
+                         target.decoded_route());
 
   identity::MethodScratch method;
   const auto asked_of = [&](const identity::Identity& client) {

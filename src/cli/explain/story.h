@@ -1,7 +1,7 @@
 // What the engine went through for one request, told again slowly.
 #pragma once
 
-#include "app/offline_engine.h"
+#include "embed/offline_engine.h"
 #include "cli/explain/explained_request.h"
 #include "cli/explain/route_story.h"
 #include "engine/lists.h"
@@ -20,9 +20,10 @@ namespace sluice::cli {
 
 // One part of what a rule counts by.
 struct StoryValue {
-  std::string part;     // user, header.x-team
-  std::string value;    // empty: missing
-  std::string instead;  // what stands for a missing one: "ip 192.0.2.1", "shared"
+  std::string part;           // user, header.x-team
+  std::string value;          // empty: missing, or ambiguous
+  std::string instead;        // what stands for a missing one: "ip 192.0.2.1", "shared"
+  bool is_ambiguous = false;  // it is sent twice, differently
 };
 
 // How one limit fared.
@@ -70,6 +71,12 @@ struct StoryParts {
 };
 // The client is known as long as the scratch is not used again.
 [[nodiscard]] Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch);
+
+// Whether the gateway answers 400 to what the rules let pass: servers could read the path in
+// another way than the routes do.
+[[nodiscard]] inline bool fails_at_routes(const Story& story, const engine::Op& op) noexcept {
+  return op.action == engine::Action::pass && story.route.is_ambiguous;
+}
 
 // Whether a limit had a word in the decision, so that there are numbers to tell.
 [[nodiscard]] bool has_decision(const engine::Op& op) noexcept;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,10 @@ std::string_view proof_text(identity::Proof proof) {
   }
   return {};
 }
+
+// What the gateway answers where the two readings of a path have different routes.
+constexpr std::uint16_t kAmbiguousRouteStatus = 400;
+constexpr std::string_view kAmbiguousRoute = "ambiguous_route";
 
 // Bytes that somebody chose: what would upset a terminal is left out.
 std::string shown(std::string_view value) {
@@ -51,7 +56,7 @@ std::string decision_text(const Decision& decision) {
     text += fmt::format(", next in {}", approximate_duration(*decision.retry_after));
   }
   if (decision.delay > Nanos{0}) {
-    text += fmt::format(", held for {}", approximate_duration(decision.delay));
+    text += fmt::format(", queued for {}", approximate_duration(decision.delay));
   }
   return text;
 }
@@ -87,11 +92,12 @@ std::string limit_line(const RuleStory& story, const StoryLimit& limit) {
   if (limit.by_from || limit.by_override) by = fmt::format(", here {}", outcome.amount);
   if (limit.by_from) by += fmt::format(" by {}", outcome.limit->from->name);
   if (limit.by_override) {
-    by += fmt::format(" by override {} {}", story.changed_by->subject.written(),
-                      engine::format_factor(story.changed_by->permille));
+    by += fmt::format(" by override {} (multiplier {})", story.changed_by->subject.written(),
+                      format_thousandths(story.changed_by->permille));
   }
   return fmt::format("      {}{}: {}{}\n", limit_text(*outcome.limit), by,
-                     outcome.decision.allowed() ? "" : "full, ", decision_text(outcome.decision));
+                     outcome.decision.allowed() ? "" : "exceeded, ",
+                     decision_text(outcome.decision));
 }
 
 std::string rule_lines(const RuleStory& story, const Output& output) {
@@ -105,10 +111,10 @@ std::string rule_lines(const RuleStory& story, const Output& output) {
         fmt::format("another rule of group '{}' is more specific", story.rule->group));
   }
   if (!story.not_asked.empty()) return passed_over(story.not_asked);
-  const bool shadow = story.rule->over.kind == rules::Over::Kind::shadow;
+  const bool shadow = story.rule->action.kind == rules::Action::Kind::shadow;
   std::string text =
       fmt::format("  {}+{} {} per {}{}\n", output.style(kGreen), output.style(kPlain),
-                  story.rule->name, per_text(*story.rule), shadow ? ", shadow: it only tells" : "");
+                  story.rule->name, per_text(*story.rule), shadow ? ", shadow (log only)" : "");
   if (!story.key.empty()) text += fmt::format("      key {}\n", key_text(story));
   if (!story.tier.empty()) text += fmt::format("      tier {}\n", story.tier);
   if (story.cost != 1) text += fmt::format("      cost {}\n", story.cost);
@@ -118,20 +124,26 @@ std::string rule_lines(const RuleStory& story, const Output& output) {
 
 std::string listed_text(const engine::ListEntry& entry) {
   std::string text = fmt::format(" by {}", entry.subject.written());
-  if (entry.until) text += fmt::format(", until {}", format_rfc3339(*entry.until));
+  if (entry.expires) text += fmt::format(", expires {}", format_rfc3339(*entry.expires));
   if (!entry.note.empty()) text += fmt::format(" ({})", entry.note);
   return text;
 }
 
 std::string verdict_text(const Story& story, const engine::Op& op, const Output& output) {
+  if (fails_at_routes(story, op)) {
+    return fmt::format("{}rejected{} with {}: {}, after the rules let it pass", output.style(kRed),
+                       output.style(kPlain), kAmbiguousRouteStatus, kAmbiguousRoute);
+  }
   const bool passes = op.action == engine::Action::pass;
   std::string text = fmt::format("{}{}{}", output.style(passes ? kGreen : kRed),
-                                 passes                              ? "passes"
+                                 passes                              ? "allowed"
                                  : op.action == engine::Action::drop ? "dropped"
                                                                      : "rejected",
                                  output.style(kPlain));
   if (op.action == engine::Action::reject) text += fmt::format(" with {}", op.status);
-  text += fmt::format(": {}", engine::to_string(op.reason));
+  if (op.reason != engine::Reason::allowed) {
+    text += fmt::format(": {}", engine::to_string(op.reason));
+  }
   if (story.listed != nullptr) return text + listed_text(*story.listed);
   if (op.rule == nullptr) return text;
   if (op.reason == engine::Reason::ambiguous_value) {
@@ -167,9 +179,10 @@ std::string json_of(const Decision& decision) {
 }
 
 std::string json_of(const StoryValue& one) {
-  return fmt::format(R"({{"part":{},"value":{},"missing":{},"instead":{}}})", json_string(one.part),
-                     one.instead.empty() ? json_string(one.value) : "null", !one.instead.empty(),
-                     or_null(one.instead));
+  const bool is_told = one.instead.empty() && !one.is_ambiguous;
+  return fmt::format(R"({{"part":{},"value":{},"missing":{},"instead":{},"ambiguous":{}}})",
+                     json_string(one.part), is_told ? json_string(one.value) : "null",
+                     !one.instead.empty(), or_null(one.instead), one.is_ambiguous);
 }
 
 std::string json_of(const StoryLimit& limit) {
@@ -180,8 +193,8 @@ std::string json_of(const StoryLimit& limit) {
 
 std::string json_of(const engine::Override* changed) {
   if (changed == nullptr) return "null";
-  return fmt::format(R"({{"who":{},"factor":{}}})", json_string(changed->subject.written()),
-                     json_string(engine::format_factor(changed->permille)));
+  return fmt::format(R"({{"subject":{},"multiplier":{}}})", json_string(changed->subject.written()),
+                     format_thousandths(changed->permille));
 }
 
 std::string json_of(const RuleStory& story) {
@@ -192,15 +205,15 @@ std::string json_of(const RuleStory& story) {
       story.asked(), or_null(story.not_asked),
       joined(story.key, [](const StoryValue& one) { return json_of(one); }), or_null(story.tier),
       json_of(story.changed_by), story.asked() ? std::to_string(story.cost) : "null",
-      story.rule->over.kind == rules::Over::Kind::shadow,
+      story.rule->action.kind == rules::Action::Kind::shadow,
       joined(story.limits, [](const StoryLimit& one) { return json_of(one); }));
 }
 
 std::string json_of(const engine::ListEntry* entry) {
   if (entry == nullptr) return "null";
-  return fmt::format(R"({{"who":{},"until":{},"note":{}}})", json_string(entry->subject.written()),
-                     entry->until ? json_string(format_rfc3339(*entry->until)) : "null",
-                     or_null(entry->note));
+  return fmt::format(
+      R"({{"subject":{},"expires":{},"note":{}}})", json_string(entry->subject.written()),
+      entry->expires ? json_string(format_rfc3339(*entry->expires)) : "null", or_null(entry->note));
 }
 
 std::string client_json(const Story& story) {
@@ -235,6 +248,8 @@ void tell(const ExplainedRequest& request, const Story& story, const engine::Op&
 void tell_json(const ExplainedRequest& request, const Story& story, const engine::Op& op,
                Output& output) {
   constexpr std::array<std::string_view, 3> kActions{"pass", "reject", "drop"};
+  const bool fails = fails_at_routes(story, op);
+  const engine::Action action = fails ? engine::Action::reject : op.action;
   output.write(fmt::format(
       R"({{"request":{{"method":{},"target":{},"path":{},"decoded_path":{},"host":{}}},)"
       R"("client":{},"rules":[{}],"allowed":{},"action":{},"reason":{},"status":{},"listed":{},)"
@@ -243,8 +258,9 @@ void tell_json(const ExplainedRequest& request, const Story& story, const engine
       json_string(request.method), json_string(request.target), json_string(story.path),
       or_null(story.decoded_path), json_string(story.host), client_json(story),
       joined(story.rules, [](const RuleStory& one) { return json_of(one); }),
-      op.action == engine::Action::pass, json_string(kActions[static_cast<std::size_t>(op.action)]),
-      json_string(engine::to_string(op.reason)), op.status, json_of(story.listed),
+      action == engine::Action::pass, json_string(kActions[static_cast<std::size_t>(action)]),
+      json_string(fails ? kAmbiguousRoute : engine::to_string(op.reason)),
+      fails ? kAmbiguousRouteStatus : op.status, json_of(story.listed),
       op.rule != nullptr ? json_string(op.rule->name) : "null",
       has_decision(op) ? json_of(op.decision) : "null", route_members(story.route)));
 }

@@ -1,8 +1,8 @@
 #include "cli/init/init.h"
 
-#include "app/api_key_file.h"
-#include "app/api_key_grammar.h"
-#include "app/configuration.h"
+#include "app/config/api_key_file.h"
+#include "app/config/api_key_grammar.h"
+#include "app/config/configuration.h"
 #include "base/read_file.h"
 #include "base/replace_file.h"
 #include "base/text.h"

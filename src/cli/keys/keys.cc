@@ -1,7 +1,7 @@
 #include "cli/keys/keys.h"
 
-#include "app/api_key_file.h"
-#include "app/configuration.h"
+#include "app/config/api_key_file.h"
+#include "app/config/configuration.h"
 #include "base/duration.h"
 #include "base/read_file.h"
 #include "base/replace_file.h"
@@ -23,7 +23,7 @@ namespace {
 
 using identity::ApiKeyRecord;
 
-constexpr std::string_view kNew = "keys new";
+constexpr std::string_view kCreate = "keys create";
 constexpr std::string_view kList = "keys list";
 
 ExitCode fail(std::string_view command, const Diagnostic& mistake, ExitCode code) {
@@ -68,7 +68,7 @@ Parsed<void> add_attribute(std::string_view text, ApiKeyRecord& record) {
 }
 
 // All but the hash.
-Parsed<ApiKeyRecord> record_of(const NewKeyOptions& options, WallTime now) {
+Parsed<ApiKeyRecord> record_of(const CreateKeyOptions& options, WallTime now) {
   ApiKeyRecord record{.name = options.name,
                       .hash = {},
                       .user = options.user,
@@ -127,7 +127,7 @@ std::string json_of(const ApiKeyRecord& record) {
       attributes, record.expires ? json_string(format_rfc3339(*record.expires)) : "null");
 }
 
-void tell(const std::string& key, const ApiKeyRecord& record, const NewKeyOptions& options,
+void tell(const std::string& key, const ApiKeyRecord& record, const CreateKeyOptions& options,
           Output& output) {
   output.write(fmt::format("{}{}{}\n", output.style(kBold), key, output.style(kPlain)));
   output.write("This key is shown only now; what is kept of it is its hash.\n\n");
@@ -159,20 +159,20 @@ std::string table_of(const std::vector<ApiKeyRecord>& records, WallTime now, con
 
 }  // namespace
 
-ExitCode new_key(const NewKeyOptions& options) {
+ExitCode create_key(const CreateKeyOptions& options) {
   Parsed<ApiKeyRecord> record = record_of(options, SystemClock{}.now().wall());
-  if (!record) return fail(kNew, record.error(), ExitCode::usage);
+  if (!record) return fail(kCreate, record.error(), ExitCode::usage);
   std::string secret;
   if (!options.secret_file.empty()) {
     Parsed<std::string> read = app::read_secret(options.secret_file);
-    if (!read) return fail(kNew, read.error(), ExitCode::failure);
+    if (!read) return fail(kCreate, read.error(), ExitCode::failure);
     secret = *std::move(read);
   }
   const std::string key = identity::new_api_key();
   record->hash = identity::hash_api_key(key, secret);
   if (options.file) {
     const Parsed<void> added = add_to_file(*options.file, *record);
-    if (!added) return fail(kNew, added.error(), ExitCode::failure);
+    if (!added) return fail(kCreate, added.error(), ExitCode::failure);
   }
   Output output;
   if (options.json) {
@@ -181,7 +181,7 @@ ExitCode new_key(const NewKeyOptions& options) {
   } else {
     tell(key, *record, options, output);
   }
-  return output.finish(kNew, ExitCode::ok);
+  return output.finish(kCreate, ExitCode::ok);
 }
 
 ExitCode list_keys(const ListKeysOptions& options) {
@@ -201,7 +201,7 @@ ExitCode list_keys(const ListKeysOptions& options) {
                                record.expires && *record.expires <= now));
     }
   } else if (records.empty()) {
-    output.write(fmt::format("{} has no keys yet; 'sluice keys new' makes one\n", options.file));
+    output.write(fmt::format("{} has no keys yet; 'sluice keys create' makes one\n", options.file));
   } else {
     output.write(table_of(records, now, output));
   }

@@ -9,7 +9,7 @@
 
 namespace sluice::cli {
 
-struct NewKeyOptions {
+struct CreateKeyOptions {
   std::string name;
   std::string user;
   std::string tenant;
@@ -26,7 +26,7 @@ struct ListKeysOptions {
   bool json = false;
 };
 
-[[nodiscard]] ExitCode new_key(const NewKeyOptions& options);
+[[nodiscard]] ExitCode create_key(const CreateKeyOptions& options);
 [[nodiscard]] ExitCode list_keys(const ListKeysOptions& options);
 
 }  // namespace sluice::cli

@@ -10,20 +10,20 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kKeysFooter = R"(Examples:
-  sluice keys new --name acme --tier paid --file keys.yaml
+  sluice keys create --name acme --tier paid --file keys.yaml
   sluice keys list --file keys.yaml
 
 A configuration names the file: clients: {api_keys: {header: x-api-key, file: keys.yaml}}.)";
 
-constexpr const char* kNewFooter =
+constexpr const char* kCreateFooter =
     R"(Makes a key at random and prints it, once. What is kept is its hash: nobody can get the key
 back from the file, and whoever loses it needs another one. Without --file the entry is printed, to
 be put into a file by hand.
 
 Examples:
-  sluice keys new --name acme --user acme --tier paid --file keys.yaml
-  sluice keys new --name trial-7 --tier free --expires 30d --file keys.yaml
-  sluice keys new --name ci --attribute plan.seats=5 --json
+  sluice keys create --name acme --user acme --tier paid --file keys.yaml
+  sluice keys create --name trial-7 --tier free --expires 30d --file keys.yaml
+  sluice keys create --name ci --attribute plan.seats=5 --json
 
 Exit status: 0 the key is made, 2 an option is wrong, 3 the file is no good or has the name.)";
 
@@ -33,9 +33,9 @@ constexpr const char* kListFooter = R"(Examples:
 
 Exit status: 0 success, 3 the file cannot be used.)";
 
-void add_new(CLI::App& keys, Action& action) {
-  auto options = std::make_shared<NewKeyOptions>();
-  CLI::App* command = keys.add_subcommand("new", "Make a key; keep only its hash");
+void add_create(CLI::App& keys, Action& action) {
+  auto options = std::make_shared<CreateKeyOptions>();
+  CLI::App* command = keys.add_subcommand("create", "Make a key; keep only its hash");
   command->add_option("--name", options->name, "Its name in metrics and logs; unique")
       ->type_name("NAME")
       ->required();
@@ -59,8 +59,8 @@ void add_new(CLI::App& keys, Action& action) {
                    "Hash it under this secret, the secret_file of the configuration")
       ->type_name("FILE");
   command->add_flag("--json", options->json, "One JSON object");
-  command->footer(kNewFooter);
-  command->callback([options, &action] { action = [options] { return new_key(*options); }; });
+  command->footer(kCreateFooter);
+  command->callback([options, &action] { action = [options] { return create_key(*options); }; });
 }
 
 void add_list(CLI::App& keys, Action& action) {
@@ -78,7 +78,7 @@ void add_keys(CLI::App& program, Action& action) {
   CLI::App* keys = program.add_subcommand("keys", "Make and list API keys");
   keys->require_subcommand(1);
   keys->footer(kKeysFooter);
-  add_new(*keys, action);
+  add_create(*keys, action);
   add_list(*keys, action);
 }
 

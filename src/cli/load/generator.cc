@@ -17,7 +17,7 @@ struct Request {
   std::uint64_t key = 0;
 };
 
-// Something that is due: the next try of a refused request, or the end of one in flight.
+// Something that is due: the next try of a rejected request, or the end of one in flight.
 struct Event {
   MonoTime due;
   std::uint64_t order;  // of creation, so that equal instants keep their order
@@ -122,7 +122,7 @@ class Run {
       agenda_.push({now.mono + *traffic_.retry, ++events_, request, {}});
     } else {
       ++result_.requests;
-      ++result_.refused;
+      ++result_.rejected;
     }
   }
 
@@ -144,7 +144,7 @@ class Run {
   Agenda agenda_;
   std::uint64_t started_ = 0;
   std::uint64_t events_ = 0;
-  std::uint64_t in_vain_ = 0;  // refusals since somebody was last admitted
+  std::uint64_t in_vain_ = 0;  // rejections since somebody was last admitted
   LoadResult result_;
 };
 

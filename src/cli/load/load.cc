@@ -88,8 +88,8 @@ Parsed<Plan> constant_plan(const LoadOptions& options) {
 }
 
 Parsed<Plan> make_plan(const LoadOptions& options, const Limit& limit) {
-  if (options.limit.count_denied && !options.rate) {
-    return mistake("--count-denied keeps out whoever tries again too soon, for ever",
+  if (options.limit.count_rejected && !options.rate) {
+    return mistake("--count-rejected keeps out whoever tries again too soon, for ever",
                    "send every request once with --rate, or leave it out");
   }
   if (options.duration && !options.rate) {
@@ -107,8 +107,8 @@ Parsed<Plan> make_plan(const LoadOptions& options, const Limit& limit) {
   if (limit.algorithm == Algorithm::concurrency) {
     const Parsed<Nanos> given = parse_time_option("--hold", options.hold.value_or("100ms"));
     if (!given) return tl::unexpected(given.error());
-    if (*given > limit.ttl.value_or(core::kTtlDefault)) {
-      return mistake("--hold is longer than a lease lives", "raise --ttl above it");
+    if (*given > limit.slot_ttl.value_or(core::kSlotTtlDefault)) {
+      return mistake("--hold is longer than a lease lives", "raise --slot-ttl above it");
     }
     hold = *given;
   } else if (options.hold) {
@@ -137,12 +137,13 @@ std::string result_json(const Traffic& traffic, const LoadResult& result) {
   return fmt::format(
       "{{\"requests\":{},\"offered_per_second\":{},\"seconds\":{:.9f},\"achieved_per_second\":{:."
       "6f},"
-      "\"admitted\":{},\"refused\":{},\"attempts\":{},\"wait_ns\":{{\"p50\":{},\"p90\":{},\"p99\":{"
+      "\"admitted\":{},\"rejected\":{},\"attempts\":{},\"wait_ns\":{{\"p50\":{},\"p90\":{},\"p99\":"
+      "{"
       "},"
       "\"max\":{}}},\"admitted_in_second\":[{}],\"interrupted\":{}}}\n",
       result.requests, traffic.per_second, std::chrono::duration<double>(result.elapsed).count(),
-      per_second(result.admitted, result.elapsed), result.admitted, result.refused, result.attempts,
-      result.wait.percentile(0.50).count(), result.wait.percentile(0.90).count(),
+      per_second(result.admitted, result.elapsed), result.admitted, result.rejected,
+      result.attempts, result.wait.percentile(0.50).count(), result.wait.percentile(0.90).count(),
       result.wait.percentile(0.99).count(), result.wait.max().count(), seconds, result.interrupted);
 }
 
@@ -153,7 +154,7 @@ std::string results_table(const Plan& plan, const std::vector<LoadResult>& resul
                {.title = "offered/s", .side = right},
                {.title = "seconds", .side = right},
                {.title = "achieved/s", .side = right},
-               {.title = plan.retries ? "attempts" : "refused", .side = right},
+               {.title = plan.retries ? "attempts" : "rejected", .side = right},
                {.title = "wait p50", .side = right},
                {.title = "p90", .side = right},
                {.title = "p99", .side = right},
@@ -163,7 +164,7 @@ std::string results_table(const Plan& plan, const std::vector<LoadResult>& resul
     table.add({fmt::format("{}", result.requests), fmt::format("{}", plan.batches[i].per_second),
                fmt::format("{:.2f}", std::chrono::duration<double>(result.elapsed).count()),
                fmt::format("{:.2f}", per_second(result.admitted, result.elapsed)),
-               fmt::format("{}", plan.retries ? result.attempts : result.refused),
+               fmt::format("{}", plan.retries ? result.attempts : result.rejected),
                approximate_duration(result.wait.percentile(0.50)),
                approximate_duration(result.wait.percentile(0.90)),
                approximate_duration(result.wait.percentile(0.99)),
@@ -220,7 +221,7 @@ std::optional<std::string_view> first_of_url(const HttpLoadOptions& options) {
       {!options.headers.empty(), "--header"},
       {options.body.has_value(), "--body"},
       {options.body_size.has_value(), "--body-size"},
-      {options.ca.has_value(), "--ca"},
+      {options.ca_file.has_value(), "--ca-file"},
       {options.expect.has_value(), "--expect"},
       {options.svg.has_value(), "--svg"},
       {options.insecure, "--insecure"},
@@ -256,7 +257,7 @@ ExitCode load_in_process(const LoadOptions& options) {
   if (!options.json) out.write(results_table(*plan, results, out));
   if (results.back().interrupted) complain(kCommand, "stopped early; these are the results so far");
   if (results.back().gave_up) {
-    complain(kCommand, fmt::format("gave up after {} refusals in a row; use a longer --retry "
+    complain(kCommand, fmt::format("gave up after {} rejections in a row; use a longer --retry "
                                    "or a higher limit",
                                    kInVainMax));
   }

@@ -22,7 +22,7 @@ struct HttpLoadOptions {
   std::vector<std::string> headers;
   std::optional<std::string> body;
   std::optional<std::string> body_size;
-  std::optional<std::string> ca;
+  std::optional<std::string> ca_file;
   std::optional<std::string> expect;
   std::optional<std::string> svg;
   bool insecure = false;

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kLoadFooter =
     R"(With a URL it drives a server: requests start at a constant rate whatever the
 answers are (open loop), so a slow server cannot slow the traffic down, and latencies count from the
-scheduled start. Reported are admitted (2xx, 3xx) and refused (429) per second beside the limits
+scheduled start. Reported are admitted (2xx, 3xx) and rejected (429) per second beside the limits
 that the server states or --expect gives. {n} in the path or a header stands for the number of the
 client, from 1; {key} for its line of --keys-file.
 
@@ -49,8 +49,9 @@ void add_http_options(CLI::App& command, HttpLoadOptions& options) {
       "How long to wait for an answer, and for a free connection (default 5s)");
   command.add_flag("--closed", options.closed, "As fast as answers come, instead of a rate")
       ->group(server);
-  add(server, "--ca", options.ca, "FILE", "https: authorities to believe instead of the system's");
-  command.add_flag("--insecure", options.insecure, "https: believe anybody")->group(server);
+  add(server, "--ca-file", options.ca_file, "FILE", "https: CAs to trust instead of the system's");
+  command.add_flag("--insecure", options.insecure, "https: do not verify the certificate")
+      ->group(server);
 
   const char* const requests = "Requests";
   add(requests, "--clients", options.clients, "N", "Identities to send as (default 1)");
@@ -70,7 +71,7 @@ void add_http_options(CLI::App& command, HttpLoadOptions& options) {
 
   const char* const results = "Results";
   add(results, "--expect", options.expect, "RATE",
-      "The limit of each client, as in 100/1s; with --burst and --algorithm it is held more "
+      "The limit of each client, as in 100/1s; with --burst and --algorithm it is checked more "
       "exactly");
   add(results, "--svg", options.svg, "FILE", "Draw rates and latencies over time");
 }
@@ -93,7 +94,7 @@ void add_load(CLI::App& program, Action& action) {
       ->group(group);
   command
       ->add_option("--retry", options->retry,
-                   "Pause before a refused request tries again (default 10ms)")
+                   "Pause before a rejected request tries again (default 10ms)")
       ->type_name("TIME")
       ->group(group);
   command

@@ -10,7 +10,7 @@
 //              Only `time` is required. Who was asking is taken from the line: nobody can verify it
 //              again. "malformed":true marks what was no request.
 //   combined   nginx and Apache: ip - user [time] "GET /x HTTP/1.1" 200 123 "referer" "agent"
-//              and as our own gateway goes on: 12.345ms deny rule=api ... host=api.example.com
+//              and as our own gateway goes on: 12.345ms rejected rule=api ... host=api.example.com
 #pragma once
 
 #include <sluice/address.h>

@@ -19,15 +19,15 @@ Limit as_algorithm(const Limit& limit, Algorithm algorithm) {
   Limit adapted{.algorithm = algorithm, .amount = limit.amount, .period = limit.period};
   adapted.unit = limit.unit;
   adapted.burst = only_for(core::is_bucket(algorithm), limit.burst);
-  adapted.granularity = only_for(algorithm == Algorithm::sliding_buckets, limit.granularity);
-  adapted.queue = only_for(algorithm == Algorithm::leaky_bucket, limit.queue);
-  adapted.zone = only_for(algorithm == Algorithm::fixed_window, limit.zone);
-  adapted.count_denied = limit.count_denied;
+  adapted.bucket_width = only_for(algorithm == Algorithm::sliding_buckets, limit.bucket_width);
+  adapted.max_delay = only_for(algorithm == Algorithm::leaky_bucket, limit.max_delay);
+  adapted.timezone = only_for(algorithm == Algorithm::fixed_window, limit.timezone);
+  adapted.count_rejected = limit.count_rejected;
   if (limit.unit && algorithm == Algorithm::fixed_window) adapted.align = Align::calendar;
   if (algorithm == Algorithm::concurrency) {
     adapted.period = Nanos{0};
-    adapted.ttl = limit.ttl;
-    adapted.count_denied = false;
+    adapted.slot_ttl = limit.slot_ttl;
+    adapted.count_rejected = false;
   }
   return adapted;
 }
@@ -84,7 +84,7 @@ Lane run(std::span<const TraceRequest> requests, const Contender& contender) {
   for (const TraceRequest& request : requests) {
     const Decision decision = replayer.decide(request);
     lane.admissions.push_back({.allowed = decision.allowed(), .delay = decision.delay});
-    ++(decision.allowed() ? lane.admitted : lane.refused);
+    ++(decision.allowed() ? lane.admitted : lane.rejected);
   }
   if (lane.window > Nanos{0}) lane.most_in_window = most_of_any_key(requests, lane);
   return lane;

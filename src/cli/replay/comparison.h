@@ -37,7 +37,7 @@ struct Lane {
   Nanos window{0};                    // one period; 0 for concurrency
   std::vector<Admission> admissions;  // one per request of the trace
   std::uint64_t admitted = 0;
-  std::uint64_t refused = 0;
+  std::uint64_t rejected = 0;
   std::uint64_t most_in_window = 0;  // highest cost any key had admitted within any one period
   std::uint64_t promised = 0;        // the algorithm's bound on that, before refunds
 };

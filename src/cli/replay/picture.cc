@@ -27,7 +27,7 @@ constexpr int kTop = 84;
 constexpr int kLaneHeight = 92;
 constexpr int kCurveHeight = 46;
 constexpr int kTickGap = 6;      // between the curve and the ticks below it
-constexpr int kTickHeight = 16;  // of an admitted request; refused ones are half as tall
+constexpr int kTickHeight = 16;  // of an admitted request; rejected ones are half as tall
 constexpr int kAxisHeight = 44;
 constexpr int kWidth = kMargin + kLabelWidth + kPlotWidth + kMargin;
 constexpr int kPlotLeft = kMargin + kLabelWidth;
@@ -39,12 +39,12 @@ constexpr std::string_view kStyle = R"(<style>
   .line { stroke: #c3ccd5; } .seam { stroke: #93a1af; stroke-dasharray: 1 3; }
   .limit { stroke: #1c2733; stroke-dasharray: 5 4; }
   .within { fill: #7fb2e5; } .above { fill: #f0883e; }
-  .admitted { stroke: #1666b0; } .refused { stroke: #cf3b2f; }
+  .admitted { stroke: #1666b0; } .rejected { stroke: #cf3b2f; }
   @media (prefers-color-scheme: dark) {
     .page { fill: #14191f; } .ink { fill: #e3e9ef; } .soft { fill: #93a1af; }
     .line { stroke: #3a4550; } .limit { stroke: #e3e9ef; }
     .within { fill: #2f6aa5; } .above { fill: #d9772b; }
-    .admitted { stroke: #6fb1f0; } .refused { stroke: #f2685c; }
+    .admitted { stroke: #6fb1f0; } .rejected { stroke: #f2685c; }
   }
 </style>
 )";
@@ -175,7 +175,7 @@ std::string ticks(const Comparison& comparison, const Lane& lane, const TimeScal
   }
   if (path.empty()) return "";
   return fmt::format("<path class=\"{}\" fill=\"none\" stroke-width=\"1.6\" d=\"{}\"/>\n",
-                     allowed ? "admitted" : "refused", path);
+                     allowed ? "admitted" : "rejected", path);
 }
 
 std::string text(int x, int y, std::string_view css, std::string_view content,
@@ -238,10 +238,10 @@ std::string options_text(const Limit& limit) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
   };
   if (limit.burst) add("burst", fmt::format("{}", *limit.burst));
-  if (limit.queue) add("queue", format_duration(*limit.queue));
-  if (limit.granularity) add("slices of", format_duration(*limit.granularity));
-  if (limit.zone) add("zone", *limit.zone);
-  if (limit.count_denied) add("denied ones", "count");
+  if (limit.max_delay) add("max_delay", format_duration(*limit.max_delay));
+  if (limit.bucket_width) add("slices of", format_duration(*limit.bucket_width));
+  if (limit.timezone) add("timezone", *limit.timezone);
+  if (limit.count_rejected) add("rejected ones", "count");
   return text;
 }
 
@@ -250,7 +250,7 @@ std::string lane_svg(const Scene& scene, const Lane& lane, int y) {
   std::string svg = text(kMargin, y + 16, "ink name", lane.name);
   svg += text(kMargin, y + 73, "soft", options_text(lane.limit));
   svg += text(kMargin, y + 35, "soft",
-              fmt::format("{} of {} admitted", lane.admitted, lane.admitted + lane.refused));
+              fmt::format("{} of {} admitted", lane.admitted, lane.admitted + lane.rejected));
   if (lane.window > Nanos{0}) {
     svg +=
         text(kMargin, y + 54, "soft",
@@ -305,8 +305,8 @@ std::string legend_svg(const Scene& scene) {
                      y - 11);
   label("admitted", 92);
   svg +=
-      fmt::format("<path class=\"refused\" stroke-width=\"1.6\" d=\"M{} {}v7\"/>\n", x + 6, y - 5);
-  label("refused", 84);
+      fmt::format("<path class=\"rejected\" stroke-width=\"1.6\" d=\"M{} {}v7\"/>\n", x + 6, y - 5);
+  label("rejected", 84);
   if (!scene.limit.unit && scene.limit.period == Nanos{0}) return svg;  // concurrency has no curve
   svg += fmt::format("<rect class=\"within\" x=\"{}\" y=\"{}\" width=\"11\" height=\"11\"/>\n", x,
                      y - 10);

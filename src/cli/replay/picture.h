@@ -1,6 +1,6 @@
 // The comparison as a picture: one lane per algorithm, time from left to right.
 //
-// A lane shows every request as a tick, tall and filled when it was admitted, short when refused,
+// A lane shows every request as a tick, tall and filled when it was admitted, short when rejected,
 // and above them how much had been admitted within the last period, with the limit as a dashed
 // line: what rises above that line is the burst an algorithm lets through.
 #pragma once

@@ -124,13 +124,13 @@ std::string summary_table(const Comparison& comparison, const Output& out) {
   Table table{{{.title = " #", .side = right},
                {.title = "algorithm"},
                {.title = "admitted", .side = right},
-               {.title = "refused", .side = right},
+               {.title = "rejected", .side = right},
                {.title = "most in one period", .side = right},
                {.title = "never more than", .side = right}}};
   for (std::size_t i = 0; i < comparison.lanes.size(); ++i) {
     const Lane& lane = comparison.lanes[i];
     table.add({fmt::format("{}", i + 1), lane.name, fmt::format("{}", lane.admitted),
-               fmt::format("{}", lane.refused), most_text(lane, lane.most_in_window),
+               fmt::format("{}", lane.rejected), most_text(lane, lane.most_in_window),
                most_text(lane, lane.promised)});
   }
   return table.text(out);
@@ -138,7 +138,7 @@ std::string summary_table(const Comparison& comparison, const Output& out) {
 
 void print_table(const Comparison& comparison, const ComparedField& field, const Limit& limit,
                  std::size_t rows, Output& out) {
-  out.write(fmt::format("{} over {} (+ admitted, . refused)\n\n", core::rate_text(limit),
+  out.write(fmt::format("{} over {} (+ admitted, . rejected)\n\n", core::rate_text(limit),
                         counted(comparison.requests.size(), "request")));
   out.write(decisions_table(comparison, rows, out));
   out.write("\n");
@@ -164,9 +164,9 @@ void print_json(const Comparison& comparison, const ComparedField& field, Output
   for (const Lane& lane : comparison.lanes) {
     const bool counted = lane.window > Nanos{0};
     out.write(
-        fmt::format("{{\"algorithm\":{},\"admitted\":{},\"refused\":{},\"most_in_one_period\":{},"
+        fmt::format("{{\"algorithm\":{},\"admitted\":{},\"rejected\":{},\"most_in_one_period\":{},"
                     "\"never_more_than\":{}}}\n",
-                    json_string(lane.name), lane.admitted, lane.refused,
+                    json_string(lane.name), lane.admitted, lane.rejected,
                     counted ? fmt::format("{}", lane.most_in_window) : "null",
                     counted ? fmt::format("{}", lane.promised) : "null"));
   }
@@ -185,9 +185,9 @@ ExitCode replay_compared(const ReplayOptions& options, const TraceReader& trace,
                          std::vector<TraceRequest> requests) {
   const bool durations =
       std::ranges::any_of(requests, [](const TraceRequest& r) { return r.duration.has_value(); });
-  if (limit.zone && !limit.unit) {
+  if (limit.timezone && !limit.unit) {
     return fail(ExitCode::usage,
-                {.message = "--zone only matters to calendar periods",
+                {.message = "--timezone only matters to calendar periods",
                  .remedy = "leave it out, or use a period of day, week, month or year"});
   }
   const ComparedField field = all_algorithms(limit, durations);

@@ -37,7 +37,7 @@ each of them, and one for the summary.
 Examples:
   sluice replay trace.csv --limit 3/1h --algorithm sliding_log
   sluice replay trace.csv --limit 100/1s --burst 20 --json
-  sluice replay trace.csv --limit 1000/month --zone Europe/Berlin
+  sluice replay trace.csv --limit 1000/month --timezone Europe/Berlin
   sluice replay trace.csv --limit 10/1s --compare --svg comparison.svg
   sluice replay access.log --rules sluice.yaml
   sluice replay access.log --rules sluice.yaml --diff stricter.yaml

@@ -21,7 +21,7 @@ Decision Replayer::decide(const TraceRequest& request) {
 }
 
 WallTime Replayer::next_due(WallTime now, WallTime end) const noexcept {
-  return std::min(end, now + std::get<core::ConcurrencyLimit>(limit_).ttl / 2);
+  return std::min(end, now + std::get<core::ConcurrencyLimit>(limit_).slot_ttl / 2);
 }
 
 void Replayer::take_off(const TraceRequest& request, core::Receipt lease) {

@@ -36,20 +36,21 @@ std::string verdict_json(const LoggedRequest& logged, const RulesVerdict& verdic
 
 std::string summary(const RulesRun& run, const Output& output) {
   const RulesSum& sum = run.sum();
-  std::string text = fmt::format("{}, {} passed, {} refused\n\n", counted(sum.requests, "request"),
-                                 sum.passed, sum.requests - sum.passed);
+  std::string text =
+      fmt::format("{}, {} allowed, {} rejected\n\n", counted(sum.requests, "request"), sum.allowed,
+                  sum.requests - sum.allowed);
   using Side = Table::Side;
   Table table{{{"rule", Side::left},
                {"requests", Side::right},
-               {"full", Side::right},
-               {"refused", Side::right},
+               {"exceeded", Side::right},
+               {"rejected", Side::right},
                {"blocked", Side::right},
                {"", Side::left}}};
   for (const rules::Rule& rule : run.rules()) {
     const RuleSum of = run.sum_of(rule);
-    const bool shadow = rule.over.kind == rules::Over::Kind::shadow;
+    const bool shadow = rule.action.kind == rules::Action::Kind::shadow;
     table.add({rule.name, std::to_string(of.requests), std::to_string(of.objected),
-               std::to_string(of.refused), std::to_string(of.blocked), shadow ? "shadow" : ""});
+               std::to_string(of.rejected), std::to_string(of.blocked), shadow ? "shadow" : ""});
   }
   text += table.text(output);
   const auto unmatched = sum.reasons.find("unmatched");
@@ -103,7 +104,7 @@ bool is_same(const RulesVerdict& a, const RulesVerdict& b) noexcept {
 std::string change_text(const LoggedRequest& logged, const RulesVerdict& before,
                         const RulesVerdict& after) {
   const auto told = [](const RulesVerdict& verdict) {
-    if (verdict.passes()) return std::string{"passes"};
+    if (verdict.passes()) return std::string{"allowed"};
     const std::string how = verdict.action == engine::Action::drop ? std::string{"dropped"}
                                                                    : std::to_string(verdict.status);
     return fmt::format("{} {} by {}", how, verdict.reason,
@@ -130,13 +131,13 @@ std::string change_json(const LoggedRequest& logged, const RulesVerdict& before,
 }
 
 std::string sum_json(const RulesSum& sum) {
-  return fmt::format(R"({{"passed":{},"refused":{}}})", sum.passed, sum.requests - sum.passed);
+  return fmt::format(R"({{"allowed":{},"rejected":{}}})", sum.allowed, sum.requests - sum.allowed);
 }
 
 // ---- reading ----------------------------------------------------------------------------------
 
 // One log, line by line; lines that are blank are skipped, and those of what was no request: the
-// gateway refused it before any rule was asked. So is a last line that is cut off: a log that is
+// gateway rejected it before any rule was asked. So is a last line that is cut off: a log that is
 // being written has one now and then. Lines that cannot be read are skipped and counted, unless
 // that is to be an error; a log without any line that can be read is one in any case.
 class LogReader {
@@ -295,8 +296,8 @@ class Replay {
     output_.write(gaps_text(side_.gaps.found(), side_.file));
     if (!other_) return;
     const RulesSum& sum = other_->run->sum();
-    output_.write(fmt::format("\nWith {}: {} passed, {} refused; {} answer\n", other_->file,
-                              sum.passed, sum.requests - sum.passed,
+    output_.write(fmt::format("\nWith {}: {} allowed, {} rejected; {} answer\n", other_->file,
+                              sum.allowed, sum.requests - sum.allowed,
                               changed_ == 1 ? "1 request changes its"
                                             : fmt::format("{} requests change their", changed_)));
     output_.write(changes_);

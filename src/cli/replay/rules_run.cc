@@ -1,6 +1,6 @@
 #include "cli/replay/rules_run.h"
 
-#include "app/configuration.h"
+#include "app/config/configuration.h"
 #include "base/read_file.h"
 
 #include <fmt/format.h>
@@ -112,7 +112,7 @@ RulesRun::Counted& RulesRun::counted(const rules::Rule& rule) {
 void RulesRun::count(const engine::Op& op) {
   ++sum_.requests;
   const bool passes = op.action == engine::Action::pass;
-  if (passes) ++sum_.passed;
+  if (passes) ++sum_.allowed;
   ++sum_.reasons[std::string{engine::to_string(op.reason)}];
   for (const engine::LimitOutcome& outcome : op.limits()) {
     Counted& rule = counted(*outcome.rule);
@@ -121,7 +121,7 @@ void RulesRun::count(const engine::Op& op) {
   }
   if (passes || op.rule == nullptr) return;
   Counted& rule = counted(*op.rule);
-  ++(op.reason == engine::Reason::blocked ? rule.sum.blocked : rule.sum.refused);
+  ++(op.reason == engine::Reason::blocked ? rule.sum.blocked : rule.sum.rejected);
 }
 
 RulesVerdict RulesRun::decide(const LoggedRequest& logged, Now now) {

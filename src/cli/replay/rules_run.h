@@ -1,7 +1,7 @@
 // A configuration at work on a log: one table, one worker, the log's own time. One thread.
 #pragma once
 
-#include "app/offline_engine.h"
+#include "embed/offline_engine.h"
 #include "cli/replay/access_log.h"
 #include <sluice/decision.h>
 #include <sluice/diagnostic.h>
@@ -24,21 +24,21 @@ namespace sluice::cli {
 // once.
 struct RuleSum {
   std::uint64_t requests = 0;
-  std::uint64_t objected = 0;  // one of its limits was full
-  std::uint64_t refused = 0;   // and it was the one that answered
+  std::uint64_t objected = 0;  // one of its limits was exceeded
+  std::uint64_t rejected = 0;  // and it was the one that answered
   std::uint64_t blocked = 0;
 };
 
 struct RulesSum {
   std::uint64_t requests = 0;
-  std::uint64_t passed = 0;
+  std::uint64_t allowed = 0;
   std::map<std::string, std::uint64_t> reasons;
 };
 
 // Names point into the configuration.
 struct RulesVerdict {
   engine::Action action = engine::Action::pass;
-  std::uint16_t status = 0;  // of a refusal
+  std::uint16_t status = 0;  // of a rejection
   std::string_view reason;
   std::string_view rule;  // empty: none
   Decision decision;

@@ -1,6 +1,6 @@
 #include "cli/serve/demonstration.h"
 
-#include "app/api_key_file.h"
+#include "app/config/api_key_file.h"
 #include "base/replace_file.h"
 #include "identity/api_keys.h"
 #include "net/listen.h"
@@ -49,14 +49,14 @@ rules:
     match: {{path: /login}}
     per: [ip]
     limit: 3/1m
-    block: {{for: 30s}}
-  # Not refused, but held until their turn comes.
+    block: {{duration: 30s}}
+  # Queued until their turn comes, not rejected.
   - name: reports
     group: pages
     match: {{path: /reports}}
     per: [ip]
     limit: {{rate: 1/1s, algorithm: leaky_bucket}}
-    over: {{queue: 5s}}
+    action: {{queue: {{max_delay: 5s}}}}
 )";
 
 constexpr std::string_view kWhatToTry =
@@ -67,7 +67,7 @@ constexpr std::string_view kWhatToTry =
   curl -i -H 'x-api-key: demo-paid' http://{gateway}/hello  paid: 100 in 10 s
   for i in $(seq 7); do curl -s -o /dev/null -w '%{{http_code}} ' http://{gateway}/; done
   curl -i http://{gateway}/login                            3 a minute, then blocked for 30 s
-  curl -i http://{gateway}/reports                          held: one a second, with a key or without
+  curl -i http://{gateway}/reports                          queued: one a second, with or without key
   sluice status --server http://{admin} --watch 1s        the server at this moment
   sluice load http://{gateway}/ --rate 20/s -H 'x-api-key: demo-free' --svg load.svg
   curl -s http://{admin}/metrics                          its counters
@@ -106,7 +106,7 @@ Parsed<std::filesystem::path> make_folder() {
 }  // namespace
 
 Parsed<std::unique_ptr<Demonstration>> Demonstration::begin(const Clock& clock) {
-  auto echo = app::EchoServer::start(clock);
+  auto echo = EchoServer::start(clock);
   if (!echo) return tl::unexpected(std::move(echo.error()));
   Parsed<std::filesystem::path> folder = make_folder();
   if (!folder) return tl::unexpected(std::move(folder.error()));
@@ -125,7 +125,7 @@ Parsed<std::unique_ptr<Demonstration>> Demonstration::begin(const Clock& clock) 
 }
 
 Demonstration::Demonstration(std::filesystem::path folder,
-                             std::unique_ptr<app::EchoServer> echo) noexcept
+                             std::unique_ptr<EchoServer> echo) noexcept
     : folder_(std::move(folder)), echo_(std::move(echo)) {}
 
 Demonstration::~Demonstration() {

@@ -5,7 +5,7 @@
 // while it is in force. The folder goes with the demonstration.
 #pragma once
 
-#include "app/echo_server.h"
+#include "cli/serve/echo_server.h"
 #include <sluice/clock.h>
 #include <sluice/diagnostic.h>
 
@@ -29,10 +29,10 @@ class Demonstration {
   [[nodiscard]] std::string what_to_try(std::string_view gateway, std::string_view admin) const;
 
  private:
-  Demonstration(std::filesystem::path folder, std::unique_ptr<app::EchoServer> echo) noexcept;
+  Demonstration(std::filesystem::path folder, std::unique_ptr<EchoServer> echo) noexcept;
 
   std::filesystem::path folder_;
-  std::unique_ptr<app::EchoServer> echo_;
+  std::unique_ptr<EchoServer> echo_;
 };
 
 }  // namespace sluice::cli

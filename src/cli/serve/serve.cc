@@ -1,8 +1,8 @@
 #include "cli/serve/serve.h"
 
-#include "app/log_file.h"
-#include "app/log_line.h"
-#include "app/server.h"
+#include "app/server/log_file.h"
+#include "app/server/log_line.h"
+#include "app/server/server.h"
 #include "base/read_file.h"
 #include "base/text.h"
 #include "cli/revision.h"

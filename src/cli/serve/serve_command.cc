@@ -14,7 +14,7 @@ constexpr const char* kServeFooter =
 demonstration on the loopback: a gateway with a few rules in front of a server that echoes.
 
 SIGHUP, or a change of the file, reads it anew; a file that is wrong is reported and changes
-nothing. SIGUSR1 opens the access log anew. SIGTERM and SIGINT drain: requests under way are
+nothing. SIGUSR1 opens the access log anew. SIGTERM and SIGINT drain: requests in flight are
 finished. A second one ends at once.
 
 Examples:

@@ -3,70 +3,106 @@
 #include "base/duration.h"
 #include "base/text.h"
 
-// Boost.JSON as headers alone; nobody else of the program includes it.
-#include <boost/json/src.hpp>
 #include <fmt/format.h>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace sluice::cli {
 namespace {
 
-namespace json = boost::json;
+namespace dom = simdjson::dom;
 
-const json::value* find(const json::object& object, std::string_view name) {
-  return object.if_contains({name.data(), name.size()});
+// A status has five levels and a few kilobytes, more with many upstream servers. A server that
+// sends more than this is none of ours, and does not get to fill the memory of the command.
+constexpr std::size_t kDepthMax = 32;
+constexpr std::size_t kBytesMax = std::size_t{16} << 20U;
+
+// Fields that are not there, or are something else than expected, are empty or 0.
+using Object = std::optional<dom::object>;
+
+template <class T>
+std::optional<T> as(const dom::element& value) {
+  T typed;
+  return value.get(typed) == simdjson::SUCCESS ? std::optional{typed} : std::nullopt;
 }
 
-// Whoever answers does not get to write to the terminal as it likes.
+// Of several fields of one name the last one.
+std::optional<dom::element> find(const Object& object, std::string_view name) {
+  std::optional<dom::element> found;
+  if (!object) return found;
+  for (const auto& [key, value] : *object) {
+    if (key == name) found = value;
+  }
+  return found;
+}
+
+template <class T>
+std::optional<T> find_as(const Object& object, std::string_view name) {
+  const std::optional<dom::element> value = find(object, name);
+  return value ? as<T>(*value) : std::nullopt;
+}
+
+// A server does not control the terminal of the user.
 std::string harmless(std::string_view text) {
   std::string shown{text};
   std::ranges::replace_if(shown, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');
   return shown;
 }
 
-std::string text_of(const json::object& object, std::string_view name) {
-  const json::value* const value = find(object, name);
-  const json::string* const text = value != nullptr ? value->if_string() : nullptr;
-  return text != nullptr ? harmless({text->data(), text->size()}) : std::string{};
+std::string text_of(const Object& object, std::string_view name) {
+  return harmless(find_as<std::string_view>(object, name).value_or(""));
 }
 
-std::uint64_t number_of(const json::object& object, std::string_view name) {
-  const json::value* const value = find(object, name);
-  if (value == nullptr || !value->is_int64() || value->get_int64() < 0) return 0;
-  return static_cast<std::uint64_t>(value->get_int64());
+std::uint64_t number_of(const Object& object, std::string_view name) {
+  return find_as<std::uint64_t>(object, name).value_or(0);
 }
 
-const json::object& object_of(const json::object& object, std::string_view name) {
-  static const json::object kNone;
-  const json::value* const value = find(object, name);
-  return value != nullptr && value->is_object() ? value->get_object() : kNone;
+bool is_true(const Object& object, std::string_view name) {
+  return find_as<bool>(object, name).value_or(false);
 }
 
-const json::array& array_of(const json::object& object, std::string_view name) {
-  static const json::array kNone;
-  const json::value* const value = find(object, name);
-  return value != nullptr && value->is_array() ? value->get_array() : kNone;
+Object object_of(const Object& object, std::string_view name) {
+  return find_as<dom::object>(object, name);
+}
+
+std::vector<Object> objects_of(const Object& object, std::string_view name) {
+  std::vector<Object> objects;
+  const std::optional<dom::array> all = find_as<dom::array>(object, name);
+  if (!all) return objects;
+  for (const dom::element& one : *all) {
+    if (one.is_object()) objects.push_back(as<dom::object>(one));
+  }
+  return objects;
 }
 
 // ---- lines ------------------------------------------------------------------------------------
 
 // "2xx 120, 4xx 3", without those that are 0.
-std::string counts(const json::object& object) {
+std::string counts(const Object& object) {
+  std::vector<std::string_view> names;
+  if (object) {
+    for (const auto& [name, value] : *object) {
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
   std::string text;
-  for (const auto& [name, value] : object) {
-    const std::string_view key{name.data(), name.size()};
-    if (number_of(object, key) == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", harmless(key), number_of(object, key));
+  for (const std::string_view name : names) {
+    const std::uint64_t count = number_of(object, name);
+    if (count == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", harmless(name), count);
   }
   return text.empty() ? "none" : text;
 }
 
-std::string headline(const json::object& status, bool is_serving, const Output& style) {
-  const auto up = Nanos{std::chrono::seconds{number_of(status, "uptime_seconds")}};
+std::string headline(const Object& status, bool is_serving, const Output& style) {
+  constexpr std::uint64_t kLongest = Nanos::max() / std::chrono::seconds{1};
+  const Nanos up = std::chrono::seconds{std::min(number_of(status, "uptime_seconds"), kLongest)};
   return fmt::format("{}{}{}{}  sluice {}, up {} since {}, {}\n\n", style.style(kBold),
                      style.style(is_serving ? kGreen : kRed), text_of(status, "state"),
                      style.style(kPlain), text_of(status, "version"), format_duration(up),
@@ -74,38 +110,36 @@ std::string headline(const json::object& status, bool is_serving, const Output& 
                      counted(number_of(status, "workers"), "worker"));
 }
 
-std::string configuration(const json::object& of) {
+std::string configuration(const Object& of) {
   const std::string file = text_of(of, "file");
   std::string text = fmt::format("{}, {}, read {}", file.empty() ? "demonstration" : file,
                                  counted(number_of(of, "rules"), "rule"), text_of(of, "read_at"));
-  const json::object& reload = object_of(of, "last_reload");
+  const Object reload = object_of(of, "last_reload");
   if (text_of(reload, "result") == "error") {
     text += fmt::format("; a newer file was wrong at {}", text_of(reload, "at"));
   }
-  const json::object& rules = object_of(of, "rules_from");
+  const Object rules = object_of(of, "rules_from");
   if (!text_of(rules, "error").empty()) text += "; the rules are not those of their file";
   return text;
 }
 
-std::string listeners(const json::array& all) {
+std::string listeners(const std::vector<Object>& all) {
   std::string text;
-  for (const json::value& one : all) {
-    if (!one.is_object()) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", text_of(one.get_object(), "name"),
-                        text_of(one.get_object(), "endpoint"));
+  for (const Object& one : all) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", text_of(one, "name"),
+                        text_of(one, "endpoint"));
   }
   return text;
 }
 
-std::string keys(const json::object& of) {
+std::string keys(const Object& of) {
   return fmt::format("{} of {}, {} evicted", number_of(of, "used"), number_of(of, "capacity"),
                      number_of(of, "evictions"));
 }
 
 // Keys that find no room, if there were any within the last minute.
-std::string table_full_warning(const json::object& keys) {
-  const json::value* const full = find(keys, "full");
-  if (full == nullptr || !full->is_bool() || !full->get_bool()) return {};
+std::string table_full_warning(const Object& keys) {
+  if (!is_true(keys, "full")) return {};
   return fmt::format(
       "the counter table is full; decisions on keys without room so far: {} approximated, {} "
       "allowed untracked, {} rejected; configure more state.memory",
@@ -113,15 +147,14 @@ std::string table_full_warning(const json::object& keys) {
       number_of(keys, "rejected"));
 }
 
-std::string state_of(const json::object& server) {
-  const json::value* const healthy = find(server, "healthy");
-  if (healthy == nullptr || !healthy->is_bool() || !healthy->get_bool()) return "left alone";
-  const auto left_alone = number_of(server, "addresses_left_alone");
-  if (left_alone == 0 || number_of(server, "addresses") == 1) return "healthy";
-  return fmt::format("{} of {} left alone", left_alone, number_of(server, "addresses"));
+std::string state_of(const Object& server) {
+  if (!is_true(server, "healthy")) return "ejected";
+  const auto ejected = number_of(server, "addresses_ejected");
+  if (ejected == 0 || number_of(server, "addresses") == 1) return "healthy";
+  return fmt::format("{} of {} ejected", ejected, number_of(server, "addresses"));
 }
 
-std::string upstreams(const json::array& groups, const Output& style) {
+std::string upstreams(const std::vector<Object>& groups, const Output& style) {
   using Side = Table::Side;
   Table table{{{"upstream"},
                {"server"},
@@ -129,12 +162,9 @@ std::string upstreams(const json::array& groups, const Output& style) {
                {"in use", Side::right},
                {"idle", Side::right},
                {"failures", Side::right}}};
-  for (const json::value& group : groups) {
-    if (!group.is_object()) continue;
-    for (const json::value& each : array_of(group.get_object(), "servers")) {
-      if (!each.is_object()) continue;
-      const json::object& server = each.get_object();
-      table.add({text_of(group.get_object(), "name"), text_of(server, "address"), state_of(server),
+  for (const Object& group : groups) {
+    for (const Object& server : objects_of(group, "servers")) {
+      table.add({text_of(group, "name"), text_of(server, "address"), state_of(server),
                  std::to_string(number_of(server, "in_use")),
                  std::to_string(number_of(server, "idle")),
                  std::to_string(number_of(server, "failures"))});
@@ -146,31 +176,36 @@ std::string upstreams(const json::array& groups, const Output& style) {
 }  // namespace
 
 Parsed<StatusText> status_text(std::string_view text, const Output& style) {
-  boost::system::error_code failed;
-  const json::value document = json::parse({text.data(), text.size()}, failed);
-  if (failed || !document.is_object() || !document.get_object().contains("state")) {
+  dom::parser parser;
+  dom::element document;
+  const bool is_json = !text.empty() && text.size() <= kBytesMax &&
+                       parser.allocate(text.size(), kDepthMax) == simdjson::SUCCESS &&
+                       parser.parse(text.data(), text.size()).get(document) == simdjson::SUCCESS;
+  const Object status = is_json ? as<dom::object>(document) : std::nullopt;
+  if (!find(status, "state")) {
     return mistake("the answer is no status of a server",
                    "is that the address of `listen: admin`?");
   }
-  const json::object& status = document.get_object();
   const bool is_serving = text_of(status, "state") == "serving";
   std::string lines = headline(status, is_serving, style);
   const auto line = [&lines](std::string_view name, const std::string& value) {
     lines += fmt::format("{:<15}{}\n", name, value);
   };
   line("configuration", configuration(object_of(status, "configuration")));
-  line("listeners", listeners(array_of(status, "listeners")));
-  line("connections", std::to_string(number_of(status, "connections")));
-  line("under way", fmt::format("{}, {} of them held", number_of(status, "requests_in_flight"),
-                                number_of(status, "requests_held")));
+  line("listeners", listeners(objects_of(status, "listeners")));
+  line("connections", fmt::format("{}, {} evicted, {} rejected", number_of(status, "connections"),
+                                  number_of(status, "connections_evicted"),
+                                  number_of(status, "connections_rejected")));
+  line("in flight", fmt::format("{}, {} of them queued", number_of(status, "requests_in_flight"),
+                                number_of(status, "requests_queued")));
   line("requests", counts(object_of(status, "requests")));
   line("decisions", counts(object_of(status, "decisions")));
-  line("refusals", counts(object_of(status, "refusals")));
+  line("rejections", counts(object_of(status, "rejections")));
   line("keys", keys(object_of(status, "keys")));
   const std::string warning = table_full_warning(object_of(status, "keys"));
   if (!warning.empty()) line("warning", warning);
   line("blocks", std::to_string(number_of(status, "blocks")));
-  const json::array& groups = array_of(status, "upstreams");
+  const std::vector<Object> groups = objects_of(status, "upstreams");
   if (!groups.empty()) lines += "\n" + upstreams(groups, style);
   return StatusText{.text = std::move(lines), .is_serving = is_serving};
 }

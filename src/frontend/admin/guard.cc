@@ -41,13 +41,16 @@ bool names_no_domain(std::string_view host) noexcept {
 bool Guard::has_token(const Request& request) const noexcept {
   const std::string_view value = request.header("authorization").value_or("");
   if (!equals_ignoring_case(value.substr(0, kScheme.size()), kScheme)) return false;
-  return identity::equal_in_constant_time(identity::sha256(value.substr(kScheme.size())), *token_);
+  return crypto::equal_in_constant_time(crypto::sha256(value.substr(kScheme.size())), *token_);
 }
 
 std::optional<Reply> Guard::refuse(const Request& request) const {
   if (token_) {
     if (has_token(request)) return std::nullopt;
-    return problem(401, "Present the token of the configuration: Authorization: Bearer TOKEN.");
+    Reply reply =
+        problem(401, "Present the token of the configuration: Authorization: Bearer TOKEN.");
+    reply.headers.emplace_back("www-authenticate", "Bearer");
+    return reply;
   }
   if (!request.is_local && !names_no_domain(request.host)) {
     return problem(403,

@@ -6,8 +6,8 @@
 // requests there. Both give themselves away by the name they ask for, or come from. Immutable.
 #pragma once
 
+#include "crypto/sha256.h"
 #include "frontend/admin/message.h"
-#include "identity/sha256.h"
 
 #include <optional>
 #include <string_view>
@@ -17,7 +17,7 @@ namespace sluice::admin {
 class Guard {
  public:
   Guard() = default;  // no token is needed
-  explicit Guard(std::string_view token) noexcept : token_(identity::sha256(token)) {}
+  explicit Guard(std::string_view token) noexcept : token_(crypto::sha256(token)) {}
 
   // Nothing: it may be answered.
   [[nodiscard]] std::optional<Reply> refuse(const Request& request) const;
@@ -26,7 +26,7 @@ class Guard {
   [[nodiscard]] bool has_token(const Request& request) const noexcept;
 
   // Hashes are compared, so that neither content nor length of the token can be told by the clock.
-  std::optional<identity::Sha256Bytes> token_;
+  std::optional<crypto::Sha256Bytes> token_;
 };
 
 // Whether a host, as Host names it, can only be this machine by its own name: an address, or

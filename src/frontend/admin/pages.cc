@@ -29,7 +29,9 @@ Reply readyz(const ServerView& view, const Request& request) {
 Reply metrics_page(ServerView& view, const Request& request) {
   const metrics::Exposition form =
       metrics::choose_exposition(request.header("accept").value_or(""));
-  return {.content_type = std::string{metrics::content_type(form)}, .body = view.metrics(form)};
+  return {.status = 200,
+          .headers = {{"content-type", std::string{metrics::content_type(form)}}},
+          .body = view.metrics(form)};
 }
 
 }  // namespace

@@ -58,11 +58,11 @@ TEST_F(Pages, AreListedAtTheRoot) {
 TEST_F(Pages, ThatAreNoneAreProblems) {
   const Reply none = ask("GET", "/v1/nothing");
   EXPECT_EQ(none.status, 404);
-  EXPECT_EQ(none.content_type, "application/problem+json");
+  EXPECT_EQ(none.header("content-type"), "application/problem+json");
   EXPECT_NE(none.body.find("\"status\":404"), std::string::npos) << none.body;
   const Reply wrong = ask("POST", "/metrics");
   EXPECT_EQ(wrong.status, 405);
-  EXPECT_EQ(wrong.allow, "GET, HEAD");
+  EXPECT_EQ(wrong.header("allow"), "GET, HEAD");
 }
 
 // A server that drains is alive, and should get nothing more.
@@ -109,21 +109,23 @@ TEST_F(Pages, ShowTheStatusAsJson) {
                   .last_reload = ReloadStatus{.at = WallTime{1'700'000'060s}, .succeeded = false},
                   .listeners = {{.name = "gateway", .endpoint = "127.0.0.1:8080"}},
                   .connections = 4,
+                  .connections_evicted = 12,
+                  .connections_rejected = 13,
                   .requests_in_flight = 1,
-                  .requests_held = 0,
+                  .requests_queued = 0,
                   .requests = {{"2xx", 7}},
-                  .decisions = {{"allow", 6}, {"deny", 1}},
-                  .refusals = {},
+                  .decisions = {{"allowed", 6}, {"rejected", 1}},
+                  .rejections = {},
                   .upstreams = {{.name = "app",
                                  .servers = {{.address = "127.0.0.1:3000",
-                                              .left_alone_by = 1,
+                                              .ejected_by = 1,
                                               .in_use = 1,
                                               .idle = 2,
                                               .failures = 3},
                                              {.address = "app.internal:3001",
-                                              .left_alone_by = 2,
+                                              .ejected_by = 2,
                                               .addresses = 3,
-                                              .addresses_left_alone = 3}}}},
+                                              .addresses_ejected = 3}}}},
                   .keys = 10,
                   .keys_max = 100,
                   .evictions = 0,
@@ -141,13 +143,14 @@ TEST_F(Pages, ShowTheStatusAsJson) {
             R"("last_reload":{"at":"2023-11-14T22:14:20Z","result":"error"},)"
             R"("rules_from":null},)"
             R"("listeners":[{"name":"gateway","endpoint":"127.0.0.1:8080"}],)"
-            R"("connections":4,"requests_in_flight":1,"requests_held":0,)"
-            R"("requests":{"2xx":7},"decisions":{"allow":6,"deny":1},"refusals":{},)"
+            R"("connections":4,"connections_evicted":12,"connections_rejected":13,)"
+            R"("requests_in_flight":1,"requests_queued":0,)"
+            R"("requests":{"2xx":7},"decisions":{"allowed":6,"rejected":1},"rejections":{},)"
             R"("upstreams":[{"name":"app","servers":[)"
             R"({"address":"127.0.0.1:3000","healthy":true,"in_use":1,"idle":2,"failures":3,)"
-            R"("addresses":1,"addresses_left_alone":0},)"
+            R"("addresses":1,"addresses_ejected":0},)"
             R"({"address":"app.internal:3001","healthy":false,"in_use":0,"idle":0,"failures":0,)"
-            R"("addresses":3,"addresses_left_alone":3}]}],)"
+            R"("addresses":3,"addresses_ejected":3}]}],)"
             R"("keys":{"used":10,"capacity":100,"evictions":0,"full":true,"approximated":5,)"
             R"("allowed_untracked":6,"rejected":7,"cells_used":8,"cells":40},"blocks":2})"
             "\n");

@@ -1,8 +1,9 @@
-// Which path is answered by whom. Filled at start, immutable in use.
+// Which handler responds to which path, and to whom. Filled at start, immutable in use.
 #pragma once
 
 #include "frontend/admin/guard.h"
 #include "frontend/admin/message.h"
+#include "net/http/server/http_routes.h"
 
 #include <cstdint>
 #include <functional>
@@ -18,36 +19,34 @@ enum class Access : std::uint8_t {
   guarded,  // as the guard says
 };
 
-using Handler = std::function<Reply(const Request&)>;
+using Handler = net::PlainHandler;
 
 class Routes {
  public:
-  // HEAD is answered wherever GET is. The meaning is for people who look around.
+  // The path is a pattern (http_routes.h). The meaning is for people who look around.
   void add(std::string_view method, std::string_view path, Access access, std::string_view meaning,
            Handler handler);
 
-  // By the head alone: whether it will be refused, whatever its body is. Who may not ask does not
-  // learn which paths there are.
-  [[nodiscard]] std::optional<Reply> refuse(const Request& request, const Guard& guard) const;
+  // By the headers alone: whether the request is rejected, whatever its body is. A client that may
+  // not ask does not learn which paths there are.
+  [[nodiscard]] std::optional<Reply> refuse(const Request& request, const net::RouteMatch& match,
+                                            const Guard& guard) const;
 
+  // What a client gets, without a server.
   [[nodiscard]] Reply answer(const Request& request, const Guard& guard) const;
 
+  [[nodiscard]] const net::HttpRoutes& table() const noexcept { return table_; }
   // One line for each path.
   [[nodiscard]] std::string listing() const;
 
  private:
-  struct Path {
+  struct Page {
     Access access = Access::guarded;
     std::string meaning;
-    std::map<std::string, Handler, std::less<>> by_method;
   };
 
-  [[nodiscard]] static std::string methods_of(const Path& path);
-  [[nodiscard]] static std::string_view method_of(const Request& request) noexcept {
-    return request.method == "HEAD" ? std::string_view{"GET"} : request.method;
-  }
-
-  std::map<std::string, Path, std::less<>> paths_;
+  net::HttpRoutes table_;
+  std::map<std::string, Page, std::less<>> pages_;  // by pattern
 };
 
 }  // namespace sluice::admin

@@ -47,9 +47,9 @@ std::string reload(const std::optional<ReloadStatus>& last) {
 std::string upstream(const UpstreamStatus& group, std::size_t workers) {
   const auto server = [workers](const ServerStatus& one) {
     return fmt::format(R"({{"address":{},"healthy":{},"in_use":{},"idle":{},"failures":{},)"
-                       R"("addresses":{},"addresses_left_alone":{}}})",
+                       R"("addresses":{},"addresses_ejected":{}}})",
                        json_string(one.address), is_healthy(one, workers), one.in_use, one.idle,
-                       one.failures, one.addresses, one.addresses_left_alone);
+                       one.failures, one.addresses, one.addresses_ejected);
   };
   return fmt::format(R"({{"name":{},"servers":{}}})", json_string(group.name),
                      array(group.servers, server));
@@ -91,15 +91,16 @@ std::string status_json(const StatusReport& report) {
   return fmt::format(
       R"({{"version":{},"state":{},"started_at":{},"uptime_seconds":{},"workers":{},)"
       R"("configuration":{},"listeners":{},)"
-      R"("connections":{},"requests_in_flight":{},"requests_held":{},)"
-      R"("requests":{},"decisions":{},"refusals":{},"upstreams":{},)"
+      R"("connections":{},"connections_evicted":{},"connections_rejected":{},)"
+      R"("requests_in_flight":{},"requests_queued":{},)"
+      R"("requests":{},"decisions":{},"rejections":{},"upstreams":{},)"
       R"("keys":{},"blocks":{}}})"
       "\n",
       json_string(report.version), json_string(report.state), instant(report.started_at), uptime_s,
       report.workers, configuration(report), array(report.listeners, listener), report.connections,
-      report.requests_in_flight, report.requests_held, counts(report.requests),
-      counts(report.decisions), counts(report.refusals), array(report.upstreams, group),
-      keys(report), report.blocks);
+      report.connections_evicted, report.connections_rejected, report.requests_in_flight,
+      report.requests_queued, counts(report.requests), counts(report.decisions),
+      counts(report.rejections), array(report.upstreams, group), keys(report), report.blocks);
 }
 
 }  // namespace sluice::admin

@@ -38,10 +38,10 @@ struct RulesFileStatus {
 
 struct ServerStatus {
   std::string address;
-  std::size_t left_alone_by = 0;         // so many workers; each has its own experience
-  std::size_t addresses = 1;             // that its name has, as the worker knows best
-  std::size_t addresses_left_alone = 0;  // by every worker, at least so many
-  std::uint64_t in_use = 0;              // connections with a request under way
+  std::size_t ejected_by = 0;         // so many workers; each has its own experience
+  std::size_t addresses = 1;          // that its name has, as the worker knows best
+  std::size_t addresses_ejected = 0;  // by every worker, at least so many
+  std::uint64_t in_use = 0;           // connections with a request in flight
   std::uint64_t idle = 0;
   std::uint64_t failures = 0;  // since the configuration in force was read
 };
@@ -76,11 +76,13 @@ struct StatusReport {
 
   std::vector<ListenerStatus> listeners;
   std::uint64_t connections = 0;
+  std::uint64_t connections_evicted = 0;   // idle, to make room, so far
+  std::uint64_t connections_rejected = 0;  // so far
   std::uint64_t requests_in_flight = 0;
-  std::uint64_t requests_held = 0;
-  NamedCounts requests;   // by class of the status
-  NamedCounts decisions;  // by word, of all rules together
-  NamedCounts refusals;   // by reason
+  std::uint64_t requests_queued = 0;
+  NamedCounts requests;    // by class of the status
+  NamedCounts decisions;   // by word, of all rules together
+  NamedCounts rejections;  // by reason
   std::vector<UpstreamStatus> upstreams;
 
   std::uint64_t keys = 0;
@@ -92,7 +94,7 @@ struct StatusReport {
 
 // Whether any worker passes requests on to it.
 [[nodiscard]] constexpr bool is_healthy(const ServerStatus& server, std::size_t workers) noexcept {
-  return server.left_alone_by < workers;
+  return server.ejected_by < workers;
 }
 
 // One object; fields are added, never renamed.

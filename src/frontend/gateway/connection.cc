@@ -11,7 +11,7 @@ Connection::Connection(Gateway& gateway, net::Peer peer, const Entrance& entranc
       stream_(net::Callback<>::to<&Connection::on_stream>(*this)),
       timer_(net::Callback<>::to<&Connection::on_timer>(*this)),
       renewal_(net::Callback<>::to<&Connection::on_renewal>(*this)),
-      total_(net::Callback<>::to<&Connection::on_total>(*this)),
+      request_timer_(net::Callback<>::to<&Connection::on_request_timeout>(*this)),
       rest_(net::Callback<>::to<&Connection::drive>(*this)),
       phase_(entrance.proxy_protocol ? Phase::announced : Phase::handshake),
       idle_since_(gateway.loop_.now().mono) {
@@ -118,7 +118,7 @@ Connection::Step Connection::read_head() {
       return Step::wait;
     }
     if (!result.is_done()) return end_of_requests(result);
-    if (in_.begin == in_.end) arm(options().head_within);  // the first bytes of a request
+    if (in_.begin == in_.end) arm(options().header_timeout);  // the first bytes of a request
     in_.end += result.bytes;
   }
 }
@@ -208,8 +208,15 @@ void Connection::on_renewal() {
   renew_in_time();
 }
 
-void Connection::on_total() {
+void Connection::on_request_timeout() {
   if (phase_ >= Phase::seeking && phase_ <= Phase::relaying) run(took_too_long());
+}
+
+// The server ends, or trusts other clients than when this one was authenticated.
+bool Connection::is_leaving() const noexcept { return gateway_.is_draining() || is_outdated(); }
+
+bool Connection::is_outdated() const noexcept {
+  return stream_.tls() != nullptr && trust_ != gateway_.trust_;
 }
 
 void Connection::drain() {
@@ -234,7 +241,6 @@ void Connection::begin_exchange() {
   Exchange& exchange = *exchange_;
   exchange.request.reset();
   exchange.began = now();
-  exchange.routing = gateway_.routing_;
   exchange.group = nullptr;
   exchange.has_two_routes = false;
   exchange.tried = nullptr;
@@ -255,7 +261,7 @@ void Connection::begin_exchange() {
   keep_alive_ = true;
   phase_ = Phase::head;
   // Its first bytes may have come with the last request.
-  if (in_.begin < in_.end) arm(options().head_within);
+  if (in_.begin < in_.end) arm(options().header_timeout);
 }
 
 // The answer was given: on to the next request, or farewell.
@@ -265,7 +271,7 @@ Connection::Step Connection::end_exchange() {
   give_back_exchange();
   if (!body_read) return linger();
   ++requests_;
-  if (!keep_alive_) return close();
+  if (!keep_alive_ || is_outdated()) return close();
   in_.floor = 0;
   in_.compact();
   if (in_.begin == in_.end) {
@@ -273,14 +279,14 @@ Connection::Step Connection::end_exchange() {
     in_ = {};
   }
   become_idle();
-  arm(gateway_.is_draining() ? kFarewell : options().idle_for);
+  arm(is_leaving() ? kFarewell : options().keepalive_timeout);
   return has_input() ? Step::later : Step::again;
 }
 
 void Connection::give_back_exchange() {
   Exchange& exchange = *exchange_;
   renewal_.cancel();
-  total_.cancel();
+  request_timer_.cancel();
   if (exchange.upstream != nullptr) release_upstream(false);
   if (in_.floor > 0 || exchange.status != 0) tell_observer();
   leave_hold();

@@ -18,8 +18,8 @@
 // rules and the log hear of it. One thread.
 #pragma once
 
+#include "engine/decider.h"
 #include "engine/op.h"
-#include "engine/worker.h"
 #include "frontend/answers.h"
 #include "frontend/gateway/body_pump.h"
 #include "frontend/gateway/buffer_pool.h"
@@ -58,7 +58,7 @@ struct ServerPlace;
     std::span<const HeaderView> headers) noexcept;
 
 // Who was asking, for the log: copied, since what it came from is gone when that is written.
-struct WhoAsked {
+struct LoggedClient {
   IpAddress address;
   std::uint32_t asn = 0;
   std::array<char, 2> country{};
@@ -98,7 +98,7 @@ struct Exchange {
   BufferPool::Buffer server_buffer;
   BufferPool::Buffer request_buffer;  // the head on its way to the server
   BufferPool::Buffer answer_buffer;   // the head, or all of an answer, on its way to the client
-  std::shared_ptr<Routing> routing;
+  std::shared_ptr<Routing> routing;   // that held when the headers were complete; null before
   UpstreamGroup* group = nullptr;
   bool has_two_routes = false;  // by the two readings of its path
   UpstreamServer* tried = nullptr;
@@ -117,8 +117,8 @@ struct Exchange {
   bool asked_if_there = false;  // a client that has sent the end of its side
   bool client_ended = false;    // its side, before the answer began
   std::uint64_t client_hash = 0;
-  WhoAsked who;
-  std::array<char, WhoAsked::kNameBytes + 8> who_text;  // for partitions, where they are told
+  LoggedClient who;
+  std::array<char, LoggedClient::kNameBytes + 8> who_text;  // for partitions, where they are told
 
   // For the record.
   Now began;
@@ -150,12 +150,16 @@ class Connection : public net::ListHook {
 
   // Ends with the answer to the request under way, or to one that comes within kFarewell.
   void drain();
+  // Its client was authenticated under another trust than the gateway's now. It ends with the
+  // response to the request in flight; without one, at once.
+  [[nodiscard]] bool is_outdated() const noexcept;
   [[nodiscard]] const net::Peer& peer() const noexcept { return peer_; }
   [[nodiscard]] bool is_counted() const noexcept { return counted_; }
   // Without a request in flight: since when, and whether it may be closed at once.
   [[nodiscard]] MonoTime idle_since() const noexcept { return idle_since_; }
+  // A request may have come that the loop has not told of yet: closing would lose it.
   [[nodiscard]] bool is_evictable() const noexcept {
-    return phase_ <= Phase::idle && !driving_ && !has_input();
+    return phase_ <= Phase::idle && !driving_ && !has_input() && stream_.is_silent();
   }
   // The client reads the end; the connection may be destroyed then.
   void say_farewell() noexcept { stream_.finish_writing(); }
@@ -186,7 +190,7 @@ class Connection : public net::ListHook {
   void on_timer();
   void on_renewal();
   void renew_in_time();
-  void on_total();
+  void on_request_timeout();
   static void on_decided(engine::Op& op) noexcept;
   [[nodiscard]] Step step();
   void run(Step next);
@@ -214,6 +218,7 @@ class Connection : public net::ListHook {
   void become_idle() noexcept;
   void begin_exchange();
   [[nodiscard]] Step end_exchange();
+  [[nodiscard]] bool is_leaving() const noexcept;
   void give_back_exchange();
   [[nodiscard]] Step close();   // after all that was to be said
   [[nodiscard]] Step linger();  // the same, while something may still come
@@ -222,7 +227,7 @@ class Connection : public net::ListHook {
   // connection_request.cc
   [[nodiscard]] Step begin_request();
   [[nodiscard]] store::Completion decide(const RequestView& request);
-  void route(const engine::Worker& worker);
+  void route(const engine::Decider& worker);
   [[nodiscard]] Step after_decision();
   void leave_hold() noexcept;
   [[nodiscard]] Step pass_on();
@@ -242,7 +247,7 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step connect();
   [[nodiscard]] Step seek();
   [[nodiscard]] Step connect_to(UpstreamServer& server);
-  [[nodiscard]] Step not_begun(UpstreamServer& server, OwnLack lack);
+  [[nodiscard]] Step not_begun(UpstreamServer& server, LocalExhaustion lack);
   [[nodiscard]] Step establish();
   [[nodiscard]] Step server_failed(std::uint16_t status, const char* why, bool was_reached);
   [[nodiscard]] UpstreamGroup::Tried tried() const noexcept;
@@ -319,10 +324,10 @@ class Connection : public net::ListHook {
   std::string tls_subject_;                    // of the client's verified certificate; empty: none
   WallTime certificate_until_ = kWallTimeEnd;  // that certificate expires; without one, never
   net::Stream stream_;
-  net::Timer timer_;    // of the phase
-  net::Timer renewal_;  // of leases on requests in flight, where rules give some
-  net::Timer total_;    // of a request, where its upstream limits it
-  net::Task rest_;      // of the work, in the next turn
+  net::Timer timer_;          // of the phase
+  net::Timer renewal_;        // of leases on requests in flight, where rules give some
+  net::Timer request_timer_;  // of a request, where its upstream limits it
+  net::Task rest_;            // of the work, in the next turn
   Phase phase_;
   MonoTime idle_since_;
   bool counted_ = false;  // among the connections of its address
@@ -330,6 +335,7 @@ class Connection : public net::ListHook {
   bool driving_ = false;  // calls from inside drive() have nothing to add
   bool again_ = false;
   std::uint32_t requests_ = 0;
+  std::uint32_t trust_ = 0;    // of the gateway, when the handshake began
   BufferPool::Buffer buffer_;  // none while idle
   Window in_;
   std::unique_ptr<Exchange> exchange_;

@@ -66,7 +66,7 @@ Connection::Step Connection::answer_options() {
 std::string_view Connection::client_text() noexcept {
   Exchange& exchange = *exchange_;
   if (!exchange.decided) return {};
-  const WhoAsked& who = exchange.who;
+  const LoggedClient& who = exchange.who;
   TextWriter text{exchange.who_text};
   const std::string_view user = who.name(0);
   const std::string_view key = who.name(1);
@@ -101,6 +101,7 @@ frontend::Asking Connection::asking() noexcept {
 template <class Write>
 Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
   Exchange& exchange = *exchange_;
+  if (exchange.routing == nullptr) exchange.routing = gateway_.routing_;  // a malformed request
   if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
   const std::span<char> buffer{exchange.answer_buffer.get(), BufferPool::kBytes};
   // A body of ours goes to the end of the buffer, one of a rule stays where it is.
@@ -122,7 +123,7 @@ Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
   exchange.answer_bytes = body.size();
   exchange.status = status;
   phase_ = Phase::answering;
-  arm(options().written_within);
+  arm(options().download_rate_interval);
   return Step::again;
 }
 
@@ -148,7 +149,7 @@ Connection::Step Connection::write_answer() {
 
 void Connection::wait_for_client() noexcept {
   unsent_seen_ = stream_.unsent();
-  arm(options().written_within);
+  arm(options().download_rate_interval);
 }
 
 // Unless it does, slowly: nothing more could be written, but the system got rid of something. Too
@@ -158,7 +159,7 @@ Connection::Step Connection::not_taken() {
   wait_for_client();
   const std::uint64_t taken = seen - std::min(seen, unsent_seen_);
   const std::uint64_t wanted =
-      bytes_within(options().written_within, options().written_bytes_per_second);
+      bytes_within(options().download_rate_interval, options().min_download_rate);
   if (taken >= std::max<std::uint64_t>(wanted, 1)) return Step::wait;
   ++gateway_.counts_.timeouts;
   exchange_->fault =

@@ -27,13 +27,14 @@ void Connection::set_port(std::uint16_t port) noexcept {
 
 bool Connection::open(FileDescriptor descriptor) {
   if (stream_.open(gateway_.loop_, std::move(descriptor)).is_failed()) return false;
-  arm(options().head_within);
+  arm(options().header_timeout);
   if (phase_ == Phase::announced) return true;
   counted_ = gateway_.count(peer_.address);
   return counted_ && start_tls();
 }
 
 bool Connection::start_tls() {
+  trust_ = gateway_.trust_;
   return gateway_.tls_ == nullptr || stream_.start_tls(gateway_.tls_);
 }
 
@@ -62,7 +63,7 @@ Connection::Step Connection::hear_announcement() {
   counted_ = gateway_.count(peer_.address);
   if (!counted_ || !start_tls()) return cut();
   phase_ = Phase::handshake;
-  arm(options().head_within);
+  arm(options().header_timeout);
   return Step::again;
 }
 
@@ -70,12 +71,13 @@ Connection::Step Connection::shake_hands() {
   const net::IoResult result = stream_.establish();
   if (result.is_blocked()) return Step::wait;
   if (!result.is_done()) return is_plain_http(result) ? explain_tls() : Step::gone;
+  if (is_outdated()) return Step::gone;
   if (stream_.tls() != nullptr) {
     tls_subject_ = stream_.tls()->verified_subject();
     if (!tls_subject_.empty()) certificate_until_ = stream_.tls()->peer_valid_until();
   }
   phase_ = Phase::idle;
-  arm(gateway_.is_draining() ? kFarewell : options().head_within);
+  arm(is_leaving() ? kFarewell : options().header_timeout);
   return Step::again;
 }
 

@@ -1,6 +1,6 @@
 // The head of a request as it goes on to a server.
 #include "base/text.h"
-#include "engine/worker.h"
+#include "engine/decider.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
 #include "identity/headers.h"
@@ -49,18 +49,23 @@ void leave_out(net::RequestHead& head, std::string_view lower_name) noexcept {
 }
 
 // The header that the client's address is read from goes on as it was believed: from a trusted
-// proxy, in that very spelling, and once. Any other is a client's word on its own address.
-void leave_out_unbelieved(net::RequestHead& head, std::string_view address_header,
-                          bool through_trusted) noexcept {
-  if (address_header.empty()) return;
+// proxy, in that very spelling, and once. Any other is a client's word on its own address. So many
+// are left out that were not before.
+std::size_t leave_out_unbelieved(net::RequestHead& head, std::string_view address_header,
+                                 bool through_trusted) noexcept {
+  if (address_header.empty()) return 0;
   std::size_t lines = 0;
   for (const HeaderView& line : head.headers) lines += identity::is_named(line, address_header);
   const bool is_believed = through_trusted && lines == 1;
+  std::size_t left_out = 0;
   for (std::size_t i = 0; i < head.headers.size(); ++i) {
     const HeaderView& line = head.headers[i];
-    if (!reads_as(line.name, address_header)) continue;
-    if (!is_believed || !identity::is_named(line, address_header)) head.restated.add(i);
+    if (!reads_as(line.name, address_header) || head.restated.contains(i)) continue;
+    if (is_believed && identity::is_named(line, address_header)) continue;
+    head.restated.add(i);
+    ++left_out;
   }
+  return left_out;
 }
 
 }  // namespace
@@ -77,21 +82,28 @@ bool Connection::write_request_head() {
   Exchange& exchange = *exchange_;
   net::RequestHead passed = head();
   ProxyWords trusted;
+  std::size_t dropped = 0;
   for (std::size_t i = 0; i < passed.headers.size(); ++i) {
     const std::string_view name = passed.headers[i].name;
     const ProxyWord word = proxy_word(name);
     if (word == ProxyWord::none) {
-      if (imitates_one_of(options().identifying_headers, name)) passed.restated.add(i);
+      if (!imitates_one_of(options().identifying_headers, name)) continue;
+      passed.restated.add(i);
+      ++dropped;
       continue;
     }
     const bool may_pass = exchange.through_trusted && !has_underscore(name);
     if (may_pass) trusted.add(word);
     if (!may_pass || is_written_here(word, options().forwarded_headers)) passed.restated.add(i);
+    // Every request gets an id of ours, or keeps its own, whatever the client is trusted with.
+    dropped += !may_pass && (word != ProxyWord::request_id || has_underscore(name)) ? 1U : 0U;
   }
-  leave_out_unbelieved(passed, gateway_.worker_.address_header(), exchange.through_trusted);
-  if (options().starts_traces) start_trace(passed);
+  dropped +=
+      leave_out_unbelieved(passed, gateway_.worker_.address_header(), exchange.through_trusted);
+  gateway_.counts_.headers_dropped += dropped;
+  if (options().generate_traces) start_trace(passed);
   const UpstreamOptions& upstream = exchange.group->options();
-  if (!upstream.host.empty()) passed.host = upstream.host;
+  if (!upstream.host_header.empty()) passed.host = upstream.host_header;
   if (passed.host.empty()) passed.host = upstream.name;  // HTTP/1.0 can do without, servers cannot
   std::optional<std::uint64_t> hops;
   if (passed.method == "OPTIONS") hops = max_forwards(passed.headers);

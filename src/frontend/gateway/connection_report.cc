@@ -1,5 +1,5 @@
 // What others hear of a request: the rules that count by its answer, and the log.
-#include "engine/worker.h"
+#include "engine/decider.h"
 #include "frontend/access_record.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
@@ -81,7 +81,7 @@ void Connection::tell_observer() {
     record.headers = head().headers;
   }
   if (exchange.decided) {
-    const WhoAsked& who = exchange.who;
+    const LoggedClient& who = exchange.who;
     record.ip = who.address;
     record.is_local = peer_.is_local && who.address == peer_.address;
     record.user = who.name(0);

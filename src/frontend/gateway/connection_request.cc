@@ -1,5 +1,5 @@
 // From a head to a decision, and on to a server.
-#include "engine/worker.h"
+#include "engine/decider.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
 #include "net/http/known_header.h"
@@ -39,7 +39,7 @@ bool is_usable_id(std::string_view id) noexcept {
 
 }  // namespace
 
-void WhoAsked::copy(const identity::Identity& client) noexcept {
+void LoggedClient::copy(const identity::Identity& client) noexcept {
   address = client.address;
   asn = client.asn;
   country = {};
@@ -54,11 +54,11 @@ Connection::Step Connection::begin_request() {
   Exchange& exchange = *exchange_;
   const net::RequestHead& request = head();
   timer_.cancel();
+  exchange.routing = gateway_.routing_;  // as the rules by which it is decided below
   ++gateway_.counts_.requests;
   ++gateway_.in_flight_;
   exchange.in_flight = true;
-  keep_alive_ = request.keep_alive && !gateway_.is_draining() &&
-                requests_ + 1 < options().requests_per_connection;
+  keep_alive_ = request.keep_alive && !is_leaving() && requests_ + 1 < options().keepalive_requests;
   const RequestView view{.method = request.method,
                          .host = request.host,
                          .target = request.path_and_query,
@@ -97,7 +97,7 @@ Connection::Step Connection::begin_request() {
 }
 
 // Where a server may read the path in two ways, both have to lead to the same upstream.
-void Connection::route(const engine::Worker& worker) {
+void Connection::route(const engine::Decider& worker) {
   Exchange& exchange = *exchange_;
   const Router& router = exchange.routing->router;
   const std::optional<std::size_t> upstream = router.find(worker.host(), worker.path());
@@ -133,7 +133,7 @@ Connection::Step Connection::after_decision() {
   if (op.decision.delay > Nanos{0}) {
     phase_ = Phase::held;
     exchange_->held = true;
-    ++gateway_.held_;
+    ++gateway_.queued_;
     arm(op.decision.delay);
     return watch_client();
   }
@@ -141,7 +141,7 @@ Connection::Step Connection::after_decision() {
 }
 
 void Connection::leave_hold() noexcept {
-  if (std::exchange(exchange_->held, false)) --gateway_.held_;
+  if (std::exchange(exchange_->held, false)) --gateway_.queued_;
 }
 
 Connection::Step Connection::pass_on() {
@@ -154,8 +154,8 @@ Connection::Step Connection::pass_on() {
   // The client waits with its body until it knows that the request is welcome.
   if (head().expects_continue && in_.begin == in_.end && !say_continue()) return cut();
   exchange_->group->passed_on();
-  const Nanos total = exchange_->group->options().total;
-  if (total > Nanos{0}) gateway_.loop_.set(total_, total);
+  const Nanos timeout = exchange_->group->options().request_timeout;
+  if (timeout > Nanos{0}) gateway_.loop_.set(request_timer_, timeout);
   return connect();
 }
 
@@ -172,7 +172,7 @@ Connection::Step Connection::check_request() {
   if (!request.upgrade.empty() && equals_ignoring_case(request.upgrade, "websocket")) {
     return refused(501, "protocols are not switched here");
   }
-  const std::uint64_t most = options().body_bytes_max;
+  const std::uint64_t most = options().max_body_size;
   if (most > 0 && request.body.kind == net::BodyFraming::Kind::length &&
       request.body.length > most) {
     return refused(413, "the body is too large");

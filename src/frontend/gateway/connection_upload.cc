@@ -20,7 +20,7 @@ void Connection::begin_upload() {
        .reader = net::BodyReader{head().body, exchange.request_trailers},
        .chunked = head().body.kind == net::BodyFraming::Kind::chunked,
        .trailers = true,
-       .bytes_max = options().body_bytes_max,
+       .bytes_max = options().max_body_size,
        .head = exchange.request_head,
        .trailer_buffer =
            std::span{exchange.request_buffer.get(), BufferPool::kBytes}.subspan(head_bytes)});
@@ -70,7 +70,7 @@ void Connection::await_body() noexcept {
   awaited_ = Awaited::body;
   body_seen_ = exchange_->upload.bytes();
   body_at_ = now().mono;
-  arm(options().body_every);
+  arm(options().upload_rate_interval);
 }
 
 void Connection::await_room() noexcept {
@@ -89,7 +89,7 @@ void Connection::await_answer() noexcept {
     return await_room();
   }
   awaited_ = Awaited::answer;
-  arm(exchange.group->options().answer_within);
+  arm(exchange.group->options().response_timeout);
 }
 
 Connection::Taken Connection::taken_by_server() const noexcept {
@@ -109,9 +109,9 @@ Connection::Step Connection::upload_timed_out() {
 // gone is noticed one interval after it, not two.
 Connection::Step Connection::body_is_late() {
   Exchange& exchange = *exchange_;
-  const Nanos every = options().body_every;
+  const Nanos every = options().upload_rate_interval;
   const std::uint64_t came = exchange.upload.bytes() - body_seen_;
-  if (came < bytes_within(every, options().body_bytes_per_second)) {
+  if (came < bytes_within(every, options().min_upload_rate)) {
     ++gateway_.counts_.timeouts;
     keep_alive_ = false;
     release_upstream(false);

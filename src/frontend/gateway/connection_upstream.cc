@@ -1,5 +1,5 @@
 // To a server, and back with its answer.
-#include "engine/worker.h"
+#include "engine/decider.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
 #include "net/http/known_header.h"
@@ -42,7 +42,7 @@ Connection::Step Connection::connect() {
   ++exchange.attempts;
   exchange.failure = {};
   if (!server.is_sought()) return connect_to(server);
-  exchange.sought_by = now().mono + exchange.group->options().connect_within;
+  exchange.sought_by = now().mono + exchange.group->options().connect_timeout;
   phase_ = Phase::seeking;
   arm(kSeekEvery);
   return watch_client();
@@ -68,7 +68,7 @@ Connection::Step Connection::connect_to(UpstreamServer& server) {
                                       .except = exchange.failed_at.get()};
   UpstreamServer::Taken taken = server.take(wanted, now().mono);
   // Idle connections, to whichever server or client, never cost a request the descriptor it needs.
-  if (taken.lack == OwnLack::descriptors &&
+  if (taken.lack == LocalExhaustion::descriptors &&
       (exchange.routing->close_an_idle_connection() || gateway_.evict_idle())) {
     taken = server.take(wanted, now().mono);
   }
@@ -81,15 +81,15 @@ Connection::Step Connection::connect_to(UpstreamServer& server) {
   exchange.upstream->set_user(net::Callback<>::to<&Connection::on_upstream>(*this));
   phase_ = Phase::connecting;
   if (exchange.upstream->is_reused()) return establish();
-  arm(exchange.group->options().connect_within);
+  arm(exchange.group->options().connect_timeout);
   return Step::again;
 }
 
 // What this machine lacks is no fault of the server. Ports may be left for another address;
 // whatever else is lacking would be there as well.
-Connection::Step Connection::not_begun(UpstreamServer& server, OwnLack lack) {
-  if (lack == OwnLack::ports) return server_failed(503, text_of(lack), false);
-  if (lack != OwnLack::nothing) {
+Connection::Step Connection::not_begun(UpstreamServer& server, LocalExhaustion lack) {
+  if (lack == LocalExhaustion::ports) return server_failed(503, text_of(lack), false);
+  if (lack != LocalExhaustion::nothing) {
     complain(text_of(lack));
     return answer(503, text_of(lack));
   }
@@ -322,7 +322,7 @@ Connection::Step Connection::begin_answer() {
   if (framing.kind == Kind::until_close && knows_chunks) framing.kind = Kind::chunked;
   if (framing.kind == Kind::chunked && !knows_chunks) framing.kind = Kind::until_close;
   if (framing.kind == Kind::until_close || !exchange.upload.is_done()) keep_alive_ = false;
-  if (gateway_.is_draining()) keep_alive_ = false;  // maybe since the request began
+  if (is_leaving()) keep_alive_ = false;  // maybe since the request began
 
   if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
   const std::span<char> buffer{exchange.answer_buffer.get(), BufferPool::kBytes};
@@ -366,7 +366,9 @@ Connection::Step Connection::begin_answer() {
 Connection::Step Connection::relay_answer() {
   Exchange& exchange = *exchange_;
   switch (exchange.download.pump()) {
-    case BodyPump::Progress::paused: arm(exchange.group->options().silent_for); return Step::later;
+    case BodyPump::Progress::paused:
+      arm(exchange.group->options().read_timeout);
+      return Step::later;
     case BodyPump::Progress::waiting: {
       // What the client goes on to send is no sign of life of the server, nor of taking the answer.
       const bool has_moved =
@@ -375,7 +377,7 @@ Connection::Step Connection::relay_answer() {
         if (has_moved) wait_for_client();
         return Step::wait;
       }
-      if (has_moved) arm(exchange.group->options().silent_for);
+      if (has_moved) arm(exchange.group->options().read_timeout);
       return client_left_its_answer() ? client_gone() : Step::wait;
     }
     case BodyPump::Progress::done: report_trailers(); return end_exchange();

@@ -31,6 +31,7 @@ Gateway::Gateway(const Parts& parts, std::shared_ptr<const GatewayOptions> optio
       resolver_(parts.resolver),
       worker_(parts.worker),
       observer_(parts.observer),
+      connection_counts_(parts.connection_counts),
       routing_(std::make_shared<Routing>(loop_, resolver_, std::move(options), nullptr)),
       lingering_(loop_),
       trim_(net::Callback<>::to<&Gateway::trim>(*this)),
@@ -45,7 +46,23 @@ Gateway::~Gateway() {
   while (Connection* const connection = idle_.front()) destroy(*connection);
 }
 
+void Gateway::use_tls(std::shared_ptr<const net::TlsServer> tls) {
+  const bool trusts_others =
+      tls_ != nullptr && tls != nullptr && tls_->client_trust() != tls->client_trust();
+  tls_ = std::move(tls);
+  if (!trusts_others) return;
+  ++trust_;
+  for (Connection* one = idle_.front(); one != nullptr;) {
+    Connection& connection = *one;
+    one = idle_.behind(connection);
+    if (!connection.is_outdated()) continue;
+    connection.say_farewell();
+    destroy(connection);
+  }
+}
+
 void Gateway::use(std::shared_ptr<const GatewayOptions> options) {
+  if (options == routing_->options) return;
   routing_ = std::make_shared<Routing>(loop_, resolver_, std::move(options), routing_.get());
   ++generation_;
   exchanges_.clear();
@@ -56,9 +73,9 @@ void Gateway::accept(net::Accepted accepted, const Entrance& entrance) {
   // Whoever may open a Unix socket is trusted with what it says.
   const bool is_stranger = entrance.proxy_protocol && !accepted.peer.is_local &&
                            !options.trusted_proxies.contains(accepted.peer.address);
-  const bool has_room = connection_count_ < options.connections_max;
+  const bool has_room = connection_count_ < options.max_connections_per_worker;
   if (is_stranger || draining_ || (!has_room && !evict_idle())) {
-    ++counts_.turned_away;
+    ++counts_.connections_rejected;
     return;
   }
   ++counts_.connections;
@@ -70,19 +87,9 @@ void Gateway::accept(net::Accepted accepted, const Entrance& entrance) {
 }
 
 bool Gateway::count(const IpAddress& address) {
-  const std::uint32_t most = routing_->options->connections_per_address;
-  std::uint32_t& of_address = by_address_[network_of(address)];
-  if (most > 0 && of_address >= most) {
-    ++counts_.turned_away;
-    return false;
-  }
-  ++of_address;
-  return true;
-}
-
-std::uint32_t Gateway::connections_of(const IpAddress& address) const noexcept {
-  const auto found = by_address_.find(network_of(address));
-  return found != by_address_.end() ? found->second : 0;
+  if (connection_counts_.add(address, routing_->options->max_connections_per_ip)) return true;
+  ++counts_.connections_rejected;
+  return false;
 }
 
 bool Gateway::evict_idle() {
@@ -92,8 +99,8 @@ bool Gateway::evict_idle() {
   int seen = 0;
   for (Connection* one = idle_.front(); one != nullptr; one = idle_.behind(*one)) {
     if (one->idle_since() > idle_since || ++seen > kEvictionCandidates) break;
-    const std::uint32_t connections = connections_of(one->peer().address);
-    if (!one->is_evictable() || (chosen != nullptr && connections <= most)) continue;
+    const std::uint32_t connections = connection_counts_.of(one->peer().address);
+    if ((chosen != nullptr && connections <= most) || !one->is_evictable()) continue;
     chosen = one;
     most = connections;
   }
@@ -105,10 +112,7 @@ bool Gateway::evict_idle() {
 }
 
 void Gateway::destroy(Connection& connection) noexcept {
-  if (connection.is_counted()) {
-    const auto found = by_address_.find(network_of(connection.peer().address));
-    if (found != by_address_.end() && --found->second == 0) by_address_.erase(found);
-  }
+  if (connection.is_counted()) connection_counts_.remove(connection.peer().address);
   --connection_count_;
   connection.unlink();
   delete &connection;
@@ -137,13 +141,11 @@ void Gateway::give_back(std::unique_ptr<Exchange> exchange) {
   if (has_surplus && !trim_.is_set()) loop_.set(trim_, kTrimEvery);
 }
 
-// The allocator keeps what is freed below something that is still used; a flood leaves enough of it
-// to be worth some milliseconds.
 void Gateway::trim() {
-  constexpr std::size_t kWorthReturning = 64;
-  const std::size_t freed = exchanges_.trim() + buffers_.trim();
-  if (freed >= kWorthReturning) (void)::malloc_trim(0);
-  if (exchanges_.has_surplus() || buffers_.has_surplus()) loop_.set(trim_, kTrimEvery);
+  memory_.freed(exchanges_.trim() + buffers_.trim());
+  if (memory_.take(loop_.now().mono)) (void)::malloc_trim(0);
+  const bool has_surplus = exchanges_.has_surplus() || buffers_.has_surplus();
+  if (has_surplus || memory_.is_due_some_time()) loop_.set(trim_, kTrimEvery);
 }
 
 std::string_view Gateway::date() noexcept {

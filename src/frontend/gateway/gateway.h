@@ -3,11 +3,14 @@
 // One thread. Everything that it refers to outlives it.
 #pragma once
 
+#include "base/hash.h"
 #include "base/random.h"
-#include "engine/worker.h"
+#include "engine/decider.h"
 #include "frontend/access_record.h"
 #include "frontend/gateway/buffer_pool.h"
 #include "frontend/gateway/connection.h"
+#include "frontend/gateway/connection_counts.h"
+#include "frontend/gateway/memory_return.h"
 #include "frontend/gateway/request_ids.h"
 #include "frontend/gateway/routing.h"
 #include "net/acceptor.h"
@@ -18,13 +21,10 @@
 #include "net/resolver.h"
 #include "net/tls_server.h"
 
-#include <boost/unordered/unordered_flat_map.hpp>
-
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,20 +66,14 @@ class Observer {
   virtual void server_recovered(const ServerPlace& /*place*/) noexcept {}
 };
 
-// What counts as one client: whoever has an address of IPv6 has 2^64 of them, and rules count `per:
-// ip` by the same 64 bits.
-[[nodiscard]] inline IpAddress network_of(const IpAddress& address) noexcept {
-  constexpr unsigned kNetworkBits = 64;
-  return address.is_v4 ? address : address.masked(kNetworkBits);
-}
-
 struct GatewayCounts {
   std::uint64_t connections = 0;
-  std::uint64_t turned_away = 0;  // too many at a time
-  std::uint64_t evicted = 0;      // idle, to make room for others
+  std::uint64_t connections_rejected = 0;  // too many at a time
+  std::uint64_t evicted = 0;               // idle, to make room for others
   std::uint64_t requests = 0;
-  std::uint64_t faults = 0;    // that were no requests
-  std::uint64_t timeouts = 0;  // clients that took too long
+  std::uint64_t headers_dropped = 0;  // of requests that were passed on
+  std::uint64_t faults = 0;           // that were no requests
+  std::uint64_t timeouts = 0;         // clients that took too long
   std::uint64_t retries = 0;
 };
 
@@ -88,17 +82,19 @@ class Gateway {
   struct Parts {
     net::EventLoop& loop;
     net::Resolver& resolver;
-    engine::Worker& worker;
+    engine::Decider& worker;
     Observer& observer;
+    ConnectionCounts& connection_counts;  // shared by all workers
   };
   Gateway(const Parts& parts, std::shared_ptr<const GatewayOptions> options);
   Gateway(const Gateway&) = delete;
   Gateway& operator=(const Gateway&) = delete;
   ~Gateway();
 
-  // New connections are plain, or under TLS by this.
-  void use_tls(std::shared_ptr<const net::TlsServer> tls) noexcept { tls_ = std::move(tls); }
-  // For requests from now on.
+  // New connections are plain, or under TLS by this. Where it trusts other clients than before,
+  // connections under TLS end with the response to their current request.
+  void use_tls(std::shared_ptr<const net::TlsServer> tls);
+  // For requests whose headers are complete from now on.
   void use(std::shared_ptr<const GatewayOptions> options);
 
   void accept(net::Accepted accepted, const Entrance& entrance);
@@ -121,7 +117,7 @@ class Gateway {
     return connection_count_ + lingering_.size();
   }
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }  // requests
-  [[nodiscard]] std::size_t held() const noexcept { return held_; }  // of those, in queues
+  [[nodiscard]] std::size_t queued() const noexcept { return queued_; }  // of those, in queues
   [[nodiscard]] const GatewayCounts& counts() const noexcept { return counts_; }
   // Buffers and what else was freed by requests, kept for the next.
   [[nodiscard]] std::size_t spares() const noexcept { return buffers_.size() + exchanges_.size(); }
@@ -135,37 +131,31 @@ class Gateway {
   // Those that have no request in flight are in a list of their own, oldest first.
   void is_idle(Connection& connection) noexcept { idle_.push_back(connection); }
   void is_busy(Connection& connection) noexcept { busy_.push_back(connection); }
-  [[nodiscard]] std::uint32_t connections_of(const IpAddress& address) const noexcept;
   void trim();
-  // One connection more of this address, or of its network in IPv6; false if there are as many as
-  // there may be.
+  // One connection more of this address; false if it has max_connections_per_ip already.
   [[nodiscard]] bool count(const IpAddress& address);
   // For Date, made anew once a second.
   [[nodiscard]] std::string_view date() noexcept;
 
-  struct AddressHash {
-    std::size_t operator()(const IpAddress& address) const noexcept {
-      return std::hash<std::string_view>{}(
-          {reinterpret_cast<const char*>(address.bytes.data()), address.bytes.size()});
-    }
-  };
   // Of those that have been idle for longest, so many are compared.
   static constexpr int kEvictionCandidates = 64;
 
   net::EventLoop& loop_;
   net::Resolver& resolver_;
-  engine::Worker& worker_;
+  engine::Decider& worker_;
   Observer& observer_;
+  ConnectionCounts& connection_counts_;
   std::shared_ptr<Routing> routing_;
   std::shared_ptr<const net::TlsServer> tls_;
+  std::uint32_t trust_ = 0;  // counts how often the trust in clients has changed
   net::LingeringCloser lingering_;
   BufferPool buffers_;
   SparePool<Exchange> exchanges_;
   net::Timer trim_;
+  MemoryReturn memory_;
   net::List<Connection> busy_;  // owned, as are
   net::List<Connection> idle_;  // those without a request in flight: since the longest first
   std::size_t connection_count_ = 0;
-  boost::unordered_flat_map<IpAddress, std::uint32_t, AddressHash> by_address_;
   bool draining_ = false;
   std::string_view name_;  // of this process among proxies
   std::string via_1_0_;    // the same with the version of a message, as Via has it
@@ -174,7 +164,7 @@ class Gateway {
   std::int64_t date_second_ = -1;  // of date_, since 1970
   RequestIds ids_;
   std::size_t in_flight_ = 0;
-  std::size_t held_ = 0;
+  std::size_t queued_ = 0;
   Random random_;                 // of trace ids
   std::uint32_t generation_ = 0;  // of the options: exchanges are made to their limits
   GatewayCounts counts_;

@@ -23,7 +23,7 @@
 
 namespace sluice::gateway {
 
-enum class Balance : std::uint8_t { round_robin, least_connections, hash };
+enum class Balance : std::uint8_t { round_robin, least_connections, client_hash };
 
 struct ServerOptions {
   net::Endpoint endpoint;
@@ -36,24 +36,32 @@ struct UpstreamOptions {
   std::string name;
   std::vector<ServerOptions> servers;
   Balance balance = Balance::round_robin;
-  // Idle connections to each server, of each worker: at most as many. Nothing: as many as were in
-  // use at once lately.
-  std::optional<std::size_t> keep_alive;
-  Nanos idle_for{std::chrono::seconds{50}};  // less than servers wait, as a rule 60 s
-  Nanos connect_within{std::chrono::seconds{3}};
-  Nanos send_timeout{std::chrono::seconds{30}};   // between two bytes of the request being taken
-  Nanos answer_within{std::chrono::seconds{30}};  // from the last byte of the request on
-  Nanos silent_for{std::chrono::seconds{30}};     // between two bytes of the answer
-  Nanos total{0};              // from passing a request on to the end of its answer; 0: any time
-  std::uint32_t failures = 3;  // in a row, then a server is left alone for a while
-  Nanos left_alone_for{std::chrono::seconds{10}};
-  std::uint32_t retries = 1;                               // only where nothing can happen twice
-  std::shared_ptr<const net::TlsClient> tls;               // null: plain
-  std::string host;                                        // for Host; empty: the client's
+  // The most idle connections to each server, of each worker. Nothing: as many as were in use at
+  // once lately.
+  std::optional<std::size_t> keepalive_connections;
+  Nanos keepalive_timeout{std::chrono::seconds{50}};  // less than servers wait, as a rule 60 s
+  Nanos connect_timeout{std::chrono::seconds{3}};
+  Nanos send_timeout{std::chrono::seconds{30}};      // between two bytes of the request being taken
+  Nanos response_timeout{std::chrono::seconds{30}};  // from the last byte of the request on
+  Nanos read_timeout{std::chrono::seconds{30}};      // between two bytes of the response
+  Nanos request_timeout{0};  // from passing a request on to the end of its response; 0: none
+  std::uint32_t max_consecutive_failures = 3;  // of one address, which is then ejected
+  Nanos ejection_time{std::chrono::seconds{10}};
+  std::uint32_t retries = 1;                  // only where nothing can happen twice
+  std::shared_ptr<const net::TlsClient> tls;  // null: plain
+  std::string tls_server_name;  // for SNI and verification; empty: host_header, or the server's
+  std::string host_header;      // for Host; empty: the client's
   std::shared_ptr<const frontend::UpstreamMeters> meters;  // null: nobody counts
 
   friend bool operator==(const UpstreamOptions&, const UpstreamOptions&) = default;
 };
+
+// Whether an upstream goes on under other options, with its connections and what is known of its
+// servers. Under TLS never: whom to believe may have changed.
+[[nodiscard]] inline bool is_same_upstream(const UpstreamOptions& before, UpstreamOptions now) {
+  now.meters = before.meters;  // of the same name, so they count the same
+  return now.tls == nullptr && now == before;
+}
 
 struct RouteOptions {
   std::vector<std::string> hosts;           // lower case, *.example.com for all below; empty: any
@@ -72,22 +80,24 @@ struct GatewayOptions {
   std::vector<RouteOptions> routes;
 
   net::HeadLimits head{.start_line_bytes = 8192, .header_bytes = 16384, .headers = 100};
-  std::uint64_t body_bytes_max = 0;             // 0: any
-  Nanos head_within{std::chrono::seconds{10}};  // from its first byte, or from the connection, on
-  Nanos idle_for{std::chrono::seconds{60}};     // between two requests
-  Nanos body_every{std::chrono::seconds{10}};  // a body has to bring so many bytes in each of these
-  std::uint64_t body_bytes_per_second = 200;
-  Nanos written_within{std::chrono::seconds{30}};  // a client has to take so many, and at least one
-  std::uint64_t written_bytes_per_second = 200;
-  std::uint32_t requests_per_connection = 10'000;
-  std::uint32_t connections_max = 50'000;            // of each worker
-  std::uint32_t connections_per_address = 0;         // of each worker; 0: any number
-  std::shared_ptr<const frontend::Answers> answers;  // what is said to clients
-  bool trusts_request_ids = false;                   // those of clients are passed on
-  bool adds_via = true;                              // to requests and responses
+  std::uint64_t max_body_size = 0;  // 0: any
+  Nanos header_timeout{
+      std::chrono::seconds{10}};  // from its first byte, or from the connection, on
+  Nanos keepalive_timeout{std::chrono::seconds{60}};     // between two requests
+  Nanos upload_rate_interval{std::chrono::seconds{10}};  // an upload is measured in each of these
+  std::uint64_t min_upload_rate = 200;
+  Nanos download_rate_interval{
+      std::chrono::seconds{30}};  // a client takes at least one byte in each
+  std::uint64_t min_download_rate = 200;
+  std::uint32_t keepalive_requests = 10'000;
+  std::uint32_t max_connections_per_worker = 50'000;  // of each worker
+  std::uint32_t max_connections_per_ip = 0;           // of the process; 0: any number
+  std::shared_ptr<const frontend::Answers> answers;   // what is said to clients
+  bool trusts_request_ids = false;                    // those of clients are passed on
+  bool adds_via = true;                               // to requests and responses
   ForwardedHeaders forwarded_headers = ForwardedHeaders::x_forwarded;
-  bool starts_traces = false;  // for requests without a trace context, or with a malformed one
-  bool samples_traces = true;  // those that are started
+  bool generate_traces = false;  // for requests without a trace context, or with a malformed one
+  bool samples_traces = true;    // those that are started
   identity::IpRangeSet trusted_proxies;  // who may speak the PROXY protocol
   // Headers that clients are told apart by, in lower case: with _ for - they do not pass.
   std::vector<std::string> identifying_headers;

@@ -51,7 +51,7 @@ UpstreamServer::UpstreamServer(net::EventLoop& loop, net::Resolver& resolver,
       lookup_(net::Callback<const net::Resolution&>::to<&UpstreamServer::on_found>(*this)),
       next_lookup_(net::Callback<>::to<&UpstreamServer::look_up>(*this)),
       addresses_(address_of(server.endpoint)),
-      demand_(std::min(options.idle_for, kDemandPeriod)),
+      demand_(std::min(options.keepalive_timeout, kDemandPeriod)),
       seed_(std::hash<std::string>{}(name_)) {
   if (server.endpoint.kind == net::Endpoint::Kind::name) look_up();
 }
@@ -85,7 +85,7 @@ void UpstreamServer::forget(UpstreamConnection& idle) noexcept {
 // yet: it must not become somebody's answer. Nor is one of use that leads where nobody is sent.
 bool UpstreamServer::is_usable(const UpstreamConnection& idle, MonoTime now) const noexcept {
   if (!idle.stream_.is_silent()) return false;
-  return !idle.address_->is_left_alone(now) || addresses_.are_left_alone(now);
+  return !idle.address_->is_ejected(now) || addresses_.are_ejected(now);
 }
 
 std::unique_ptr<UpstreamConnection> UpstreamServer::take_idle(MonoTime now) noexcept {
@@ -111,11 +111,12 @@ UpstreamServer::Taken UpstreamServer::take(const Wanted& wanted, MonoTime now) {
     return {.connection = nullptr,
             .address = to,
             .why = result.why,
-            .lack = own_lack(result.why, *to->where())};
+            .lack = local_exhaustion(result.why, *to->where())};
   }
   if (options_.tls != nullptr) {
     const net::Endpoint& endpoint = server_.endpoint;
-    const std::string name = !options_.host.empty() ? options_.host
+    const std::string name = !options_.tls_server_name.empty() ? options_.tls_server_name
+                             : !options_.host_header.empty()   ? options_.host_header
                              : endpoint.kind == net::Endpoint::Kind::address
                                  ? endpoint.address.text()
                                  : endpoint.name;
@@ -136,7 +137,7 @@ void UpstreamServer::give_back(std::unique_ptr<UpstreamConnection> connection) {
     connection->stream_.close();
     return;
   }
-  loop_.set(connection->idle_, options_.idle_for);
+  loop_.set(connection->idle_, options_.keepalive_timeout);
   ++idle_count_;
   idle_.push_front(*connection.release());
   // Rather the one that was idle longest than the one that was just used: its server will close it
@@ -148,7 +149,8 @@ void UpstreamServer::give_back(std::unique_ptr<UpstreamConnection> connection) {
 // were as high again.
 std::size_t UpstreamServer::idle_max() const noexcept {
   const std::size_t in_demand = demand_.peak() - std::min(in_use_, demand_.peak());
-  return options_.keep_alive ? std::min(*options_.keep_alive, in_demand) : in_demand;
+  return options_.keepalive_connections ? std::min(*options_.keepalive_connections, in_demand)
+                                        : in_demand;
 }
 
 std::size_t UpstreamServer::close_idle(std::size_t most) noexcept {
@@ -183,12 +185,6 @@ UpstreamGroup::UpstreamGroup(net::EventLoop& loop, net::Resolver& resolver,
   }
 }
 
-bool UpstreamGroup::serves(const UpstreamOptions& options) const {
-  UpstreamOptions other = options;
-  other.meters = options_->meters;  // of the same name, so they count the same
-  return options.tls == nullptr && other == *options_;
-}
-
 void UpstreamGroup::passed_on() noexcept { earned_ = std::min(earned_ + 1, kEarnedMax); }
 
 bool UpstreamGroup::may_retry() noexcept {
@@ -199,17 +195,17 @@ bool UpstreamGroup::may_retry() noexcept {
 
 UpstreamServer& UpstreamGroup::choose(std::uint64_t client, const Tried& except,
                                       MonoTime now) noexcept {
-  UpstreamServer* chosen = options_->balance == Balance::hash ? by_hash(client, except.server, now)
-                           : options_->balance == Balance::least_connections
-                               ? least_in_use(except.server, now)
-                               : next_in_round(except.server, now);
+  UpstreamServer* chosen =
+      options_->balance == Balance::client_hash         ? by_hash(client, except.server, now)
+      : options_->balance == Balance::least_connections ? least_in_use(except.server, now)
+                                                        : next_in_round(except.server, now);
   if (chosen != nullptr) return *chosen;
   if (except.server != nullptr && except.server->addresses_.has_another(except.address, now)) {
     return *except.server;
   }
-  // All are left alone: better the one that has been for longest than none.
+  // All are ejected: better the one that was first than none.
   return **std::ranges::min_element(servers_, {}, [&except](const auto& server) {
-    return std::pair{server.get() == except.server, server->addresses_.alone_until()};
+    return std::pair{server.get() == except.server, server->addresses_.ejected_until()};
   });
 }
 
@@ -222,7 +218,7 @@ UpstreamServer* UpstreamGroup::next_in_round(const UpstreamServer* except, MonoT
   UpstreamServer* next = nullptr;
   std::int64_t weights = 0;
   for (const auto& server : servers_) {
-    if (server.get() == except || server->is_left_alone(now)) continue;
+    if (server.get() == except || server->is_ejected(now)) continue;
     weights += server->server_.weight;
     server->turn_ += server->server_.weight;
     if (next == nullptr || server->turn_ > next->turn_) next = server.get();
@@ -237,7 +233,7 @@ UpstreamServer* UpstreamGroup::least_in_use(const UpstreamServer* except, MonoTi
     return std::uint64_t{server.in_use_ + 1} * other_weight;
   };
   for (const auto& server : servers_) {
-    if (server.get() == except || server->is_left_alone(now)) continue;
+    if (server.get() == except || server->is_ejected(now)) continue;
     if (least == nullptr ||
         load(*server, least->server_.weight) < load(*least, server->server_.weight)) {
       least = server.get();
@@ -253,7 +249,7 @@ UpstreamServer* UpstreamGroup::by_hash(std::uint64_t client, const UpstreamServe
   UpstreamServer* highest = nullptr;
   std::uint64_t best = 0;
   for (const auto& server : servers_) {
-    if (server.get() == except || server->is_left_alone(now)) continue;
+    if (server.get() == except || server->is_ejected(now)) continue;
     for (std::uint32_t i = 0; i < server->server_.weight; ++i) {
       std::uint64_t lot = client ^ (server->seed_ + i * 0x9e3779b97f4a7c15U);
       lot = (lot ^ (lot >> 31U)) * 0x7fb5d329728ea185U;

@@ -2,14 +2,14 @@
 //
 // Each worker has its own: connections are never handed between threads. The pool of a server
 // follows demand: together with those in use it holds at most as many connections as were in use at
-// once lately, which is never more than the worker has clients. A server that fails
-// several times in a row is left alone for a while, unless all of them are; then the one that has
-// been left alone longest is tried. Of one that is known by a name this is said of each address,
-// and the server is left alone when all of them are. One thread.
+// once lately, which is never more than the worker has clients. A server is ejected
+// after `max_consecutive_failures`, for `ejection_time`. If all are, the one that was ejected first
+// is tried. Of a name each address is ejected by itself, and the server when all of them are. One
+// thread.
 #pragma once
 
 #include "frontend/gateway/gateway_options.h"
-#include "frontend/gateway/own_lack.h"
+#include "frontend/gateway/local_exhaustion.h"
 #include "frontend/gateway/pool_demand.h"
 #include "frontend/gateway/upstream_addresses.h"
 #include "net/event_loop.h"
@@ -75,7 +75,7 @@ class UpstreamServer {
     std::unique_ptr<UpstreamConnection> connection;
     UpstreamAddresses::Shared address;  // without a connection: where it failed
     net::IoFailure why{};
-    OwnLack lack = OwnLack::nothing;  // something else: the server is not to blame
+    LocalExhaustion lack = LocalExhaustion::nothing;  // something else: the server is not to blame
   };
   // One that waits idle, or a new one that begins to connect; null if it cannot even begin, or
   // nobody knows where the server is.
@@ -90,9 +90,7 @@ class UpstreamServer {
   // What became of a request at one of its addresses. True: the address is ejected now, and was not
   // before.
   bool failed(UpstreamAddress& address, MonoTime now) noexcept;
-  [[nodiscard]] bool is_left_alone(MonoTime now) const noexcept {
-    return addresses_.are_left_alone(now);
-  }
+  [[nodiscard]] bool is_ejected(MonoTime now) const noexcept { return addresses_.are_ejected(now); }
   [[nodiscard]] const UpstreamAddresses& addresses() const noexcept { return addresses_; }
   // Its name is being looked up for the first time: soon it can be taken, or it is known why not.
   [[nodiscard]] bool is_sought() const noexcept {
@@ -154,8 +152,9 @@ class UpstreamGroup {
   UpstreamGroup(net::EventLoop& loop, net::Resolver& resolver,
                 std::shared_ptr<const UpstreamOptions> options);
 
-  // With these options it would be the same. Under TLS never: whom to believe may have changed.
-  [[nodiscard]] bool serves(const UpstreamOptions& options) const;
+  [[nodiscard]] bool serves(const UpstreamOptions& options) const {
+    return is_same_upstream(*options_, options);
+  }
 
   // Where a request was before.
   struct Tried {
@@ -163,7 +162,7 @@ class UpstreamGroup {
     const UpstreamAddress* address = nullptr;
   };
   // The server for the next request; `client` is a hash of who is asking. Not `except`, unless it
-  // is the only one, or has another address and all others are left alone.
+  // is the only one, or has another address and all others are ejected.
   [[nodiscard]] UpstreamServer& choose(std::uint64_t client, const Tried& except,
                                        MonoTime now) noexcept;
   // Whether there is anything else to be tried.

@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 class Addresses : public ::testing::Test {
  protected:
   Addresses() {
-    options_.failures = 2;
-    options_.left_alone_for = 10s;
+    options_.max_consecutive_failures = 2;
+    options_.ejection_time = 10s;
   }
   // By the last byte.
   void assign(const std::vector<int>& found) {
@@ -38,7 +38,7 @@ class Addresses : public ::testing::Test {
     }
     throw std::out_of_range{"no such address"};
   }
-  void leave_alone(int one) {
+  void eject(int one) {
     at(one).failed(options_, now_);
     at(one).failed(options_, now_);
   }
@@ -65,22 +65,22 @@ TEST_F(Addresses, IsEjectedOnceUntilItRecovers) {
   now_ += 10s;
   EXPECT_FALSE(one.failed(options_, now_));
   EXPECT_FALSE(one.failed(options_, now_)) << "it is ejected again, and never was back";
-  EXPECT_TRUE(one.is_left_alone(now_));
+  EXPECT_TRUE(one.is_ejected(now_));
   EXPECT_TRUE(one.succeeded());
   EXPECT_FALSE(one.succeeded());
-  options_.left_alone_for = 0s;
-  leave_alone(1);
+  options_.ejection_time = 0s;
+  eject(1);
   EXPECT_FALSE(one.succeeded()) << "it never was ejected";
 }
 
 TEST_F(Addresses, NobodyKnowsAtFirst) {
   EXPECT_FALSE(addresses_.next(nullptr, now_)->where());
-  EXPECT_FALSE(addresses_.are_left_alone(now_));
+  EXPECT_FALSE(addresses_.are_ejected(now_));
   addresses_.all().front()->failed(options_, now_);
   addresses_.all().front()->failed(options_, now_);
-  EXPECT_TRUE(addresses_.are_left_alone(now_));
+  EXPECT_TRUE(addresses_.are_ejected(now_));
   assign({1});
-  EXPECT_FALSE(addresses_.are_left_alone(now_)) << "what was not found says nothing of what is";
+  EXPECT_FALSE(addresses_.are_ejected(now_)) << "what was not found says nothing of what is";
 }
 
 TEST_F(Addresses, EachInTurn) {
@@ -89,12 +89,12 @@ TEST_F(Addresses, EachInTurn) {
 }
 
 // Those that are well share the turns of the one that is not.
-TEST_F(Addresses, OneInTroubleIsLeftAloneByItself) {
+TEST_F(Addresses, OneInTroubleIsEjectedByItself) {
   assign({1, 2, 3});
-  leave_alone(1);
+  eject(1);
   EXPECT_EQ(next(4), (Numbers{2, 3, 2, 3}));
-  EXPECT_FALSE(addresses_.are_left_alone(now_));
-  EXPECT_EQ(addresses_.left_alone(now_), 1U);
+  EXPECT_FALSE(addresses_.are_ejected(now_));
+  EXPECT_EQ(addresses_.ejected(now_), 1U);
   now_ += 10s;
   EXPECT_EQ(next(3), (Numbers{1, 2, 3}));
 }
@@ -103,7 +103,7 @@ TEST_F(Addresses, NotTheOneThatWasTried) {
   assign({1, 2});
   EXPECT_EQ(next(3, &at(1)), (Numbers{2, 2, 2}));
   EXPECT_TRUE(addresses_.has_another(&at(1), now_));
-  leave_alone(2);
+  eject(2);
   EXPECT_FALSE(addresses_.has_another(&at(1), now_));
   EXPECT_EQ(next(1, &at(1)), (Numbers{2}));
   assign({1});
@@ -111,21 +111,21 @@ TEST_F(Addresses, NotTheOneThatWasTried) {
 }
 
 // Better asked in vain than not at all.
-TEST_F(Addresses, TheOneThatWasLeftAloneFirstWhenAllAre) {
+TEST_F(Addresses, TheOneThatWasEjectedFirstWhenAllAre) {
   assign({1, 2});
-  leave_alone(2);
+  eject(2);
   const MonoTime first = now_ + 10s;
   now_ += 1s;
-  leave_alone(1);
-  EXPECT_TRUE(addresses_.are_left_alone(now_));
-  EXPECT_EQ(addresses_.alone_until(), first);
+  eject(1);
+  EXPECT_TRUE(addresses_.are_ejected(now_));
+  EXPECT_EQ(addresses_.ejected_until(), first);
   EXPECT_EQ(next(2), (Numbers{2, 2}));
 }
 
 // A lookup says where a server is, not how it fares.
 TEST_F(Addresses, WhatIsKnownOfOneStaysWhileTheNameHasIt) {
   assign({1, 2});
-  leave_alone(1);
+  eject(1);
   at(2).failed(options_, now_);
   assign({3, 2, 1});
   EXPECT_EQ(next(4), (Numbers{3, 2, 3, 2}));
@@ -133,7 +133,7 @@ TEST_F(Addresses, WhatIsKnownOfOneStaysWhileTheNameHasIt) {
   EXPECT_EQ(next(2), (Numbers{3, 3})) << "the second failure in a row";
   assign({3});
   assign({1, 2, 3});
-  EXPECT_EQ(addresses_.left_alone(now_), 0U) << "those that were gone begin anew";
+  EXPECT_EQ(addresses_.ejected(now_), 0U) << "those that were gone begin anew";
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ class Pool : public ::testing::Test {
   using Connections = std::vector<std::unique_ptr<UpstreamConnection>>;
 
   Pool() {
-    options_.idle_for = 50s;
+    options_.keepalive_timeout = 50s;
     options_.servers = {{.endpoint = listener_.endpoint()}};
   }
 
@@ -91,7 +91,7 @@ TEST_F(Pool, ShrinksWhenDemandHasFallen) {
 
 // Where servers keep connections for an hour, so may we, but not those of a peak long gone.
 TEST_F(Pool, ShrinksByDemandWhereIdleConnectionsStayForLong) {
-  options_.idle_for = 1h;
+  options_.keepalive_timeout = 1h;
   give_back(take(100));
   pass(60s, 3);
   EXPECT_EQ(server().idle(), 100U);
@@ -113,7 +113,7 @@ TEST_F(Pool, HoldsNoMoreThanWereInUseAtOnce) {
 }
 
 TEST_F(Pool, KeepsNoMoreThanItsMaximum) {
-  options_.keep_alive = 5;
+  options_.keepalive_connections = 5;
   give_back(take(20));
   EXPECT_EQ(server().idle(), 5U);
   EXPECT_EQ(server().close_idle(3), 3U);
@@ -121,7 +121,7 @@ TEST_F(Pool, KeepsNoMoreThanItsMaximum) {
 }
 
 TEST_F(Pool, KeepsNoneIfToldSo) {
-  options_.keep_alive = 0;
+  options_.keepalive_connections = 0;
   give_back(take(3));
   EXPECT_EQ(server().idle(), 0U);
 }

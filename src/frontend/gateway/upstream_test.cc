@@ -24,8 +24,8 @@ class Choice : public ::testing::Test {
   UpstreamGroup& group(Balance balance, const std::vector<std::uint32_t>& weights,
                        const std::string& host = "127.0.0.1") {
     options_.balance = balance;
-    options_.failures = 2;
-    options_.left_alone_for = 10s;
+    options_.max_consecutive_failures = 2;
+    options_.ejection_time = 10s;
     options_.servers.clear();
     for (std::size_t i = 0; i < weights.size(); ++i) {
       options_.servers.push_back(
@@ -80,7 +80,7 @@ TEST_F(Choice, GoesOnInTheNextOptionsUnlessItsOwnHaveChanged) {
   edited.servers[1].weight = 3;
   EXPECT_FALSE(before.serves(edited));
   edited = options_;
-  edited.answer_within = 31s;
+  edited.response_timeout = 31s;
   EXPECT_FALSE(before.serves(edited));
   edited = options_;
   edited.name = "other";
@@ -96,7 +96,8 @@ TEST_F(Choice, GoesRoundByWeight) {
 }
 
 TEST_F(Choice, PassesOverTheOneThatWasTried) {
-  for (const Balance balance : {Balance::round_robin, Balance::least_connections, Balance::hash}) {
+  for (const Balance balance :
+       {Balance::round_robin, Balance::least_connections, Balance::client_hash}) {
     group(balance, {1, 1});
     EXPECT_EQ(chosen(3, &server(0)), (Numbers{1, 1, 1}));
     group(balance, {1});
@@ -104,23 +105,23 @@ TEST_F(Choice, PassesOverTheOneThatWasTried) {
   }
 }
 
-TEST_F(Choice, LeavesAServerAloneAfterSomeFailuresInARow) {
+TEST_F(Choice, EjectsAServerAfterSomeConsecutiveFailures) {
   group(Balance::round_robin, {1, 1});
   failed(server(0));
   server(0).addresses().all().front()->succeeded();
   failed(server(0));
-  EXPECT_FALSE(server(0).is_left_alone(now_)) << "not in a row";
+  EXPECT_FALSE(server(0).is_ejected(now_)) << "not in a row";
   failed(server(0));
-  EXPECT_TRUE(server(0).is_left_alone(now_));
+  EXPECT_TRUE(server(0).is_ejected(now_));
   EXPECT_EQ(chosen(3), (Numbers{1, 1, 1}));
   now_ += 10s;
   EXPECT_EQ(server(0).failures(), 3U);
-  EXPECT_FALSE(server(0).is_left_alone(now_));
+  EXPECT_FALSE(server(0).is_ejected(now_));
 }
 
 // Better asked in vain than not at all.
-TEST_F(Choice, AsksTheOneThatWasLeftAloneFirstWhenAllAre) {
-  group(Balance::hash, {1, 1, 1});
+TEST_F(Choice, AsksTheOneThatWasEjectedFirstWhenAllAre) {
+  group(Balance::client_hash, {1, 1, 1});
   for (const std::size_t i : {2U, 0U, 1U}) {
     failed(server(i));
     failed(server(i));
@@ -147,7 +148,7 @@ TEST_F(Choice, PrefersTheServerWithTheFewestUnderWayForItsWeight) {
 }
 
 // One of two addresses is down: the name is as good as ever, until both are.
-TEST_F(Choice, LeavesANameAloneWhenAllOfItsAddressesAre) {
+TEST_F(Choice, EjectsANameWhenAllOfItsAddressesAre) {
   group_by_name({1, 1});
   failed(server(0), 0);
   failed(server(0), 0);
@@ -159,7 +160,7 @@ TEST_F(Choice, LeavesANameAloneWhenAllOfItsAddressesAre) {
 }
 
 // After a failure another server is next, but one that is in trouble only behind another address.
-TEST_F(Choice, PrefersAnotherAddressToAServerThatIsLeftAlone) {
+TEST_F(Choice, PrefersAnotherAddressToAnEjectedServer) {
   group_by_name({1, 1});
   const UpstreamGroup::Tried tried{.server = &server(0),
                                    .address = server(0).addresses().all()[0].get()};
@@ -216,7 +217,7 @@ TEST_F(Choice, UsesNoIdleConnectionToAnAddressInTrouble) {
 
 // Each client has its server; when one is gone, only its own clients move; weights count.
 TEST_F(Choice, ByHashMovesOnlyTheClientsOfAServerThatIsGone) {
-  group(Balance::hash, {1, 1, 2});
+  group(Balance::client_hash, {1, 1, 2});
   std::map<std::uint64_t, std::size_t> before;
   std::map<std::size_t, int> times;
   for (std::uint64_t client = 0; client < 4000; ++client) {

@@ -17,8 +17,8 @@ auto caught(Call&& call) -> decltype(call()) {
 }
 
 std::optional<LastGood> last_good_of(const RuleSource& source, const RuleSyncOptions& options) {
-  if (options.last_good.empty()) return std::nullopt;
-  return std::optional<LastGood>{std::in_place, LastGoodPlace{.file = options.last_good,
+  if (options.last_good_file.empty()) return std::nullopt;
+  return std::optional<LastGood>{std::in_place, LastGoodPlace{.file = options.last_good_file,
                                                               .source = source.name(),
                                                               .bytes_max = options.bytes_max}};
 }
@@ -71,9 +71,12 @@ bool RuleSync::sync() {
   return attempt(true) != Attempt::failed;
 }
 
-// After an unsettled reading the next one follows soon, as after a failure.
+// After an unsettled reading the next one follows soon, as after a failure. While the source is
+// being written a notice is kept for later, whatever it was about: sync_now() is called for changes
+// of other files, too.
 bool RuleSync::poll() {
   const std::scoped_lock turn{turn_};
+  if (source_.is_being_written()) return false;
   const Attempt result = attempt(noticed_.exchange(false));
   return result == Attempt::in_force || result == Attempt::rejected;
 }
@@ -97,7 +100,6 @@ SyncStatus RuleSync::status() const {
 }
 
 RuleSync::Attempt RuleSync::attempt(bool noticed) {
-  if (!noticed && source_.is_being_written()) return Attempt::unsettled;
   if (retry_rejected_.exchange(false)) rejection_.reset();
   Parsed<Fetched> fetched = caught([this] { return source_.fetch(); });
   std::string in_force;

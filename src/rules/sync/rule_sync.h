@@ -29,7 +29,7 @@ namespace sluice::rules {
 struct RuleSyncOptions {
   ScheduleTimes schedule;
   std::uint64_t seed = 0;
-  std::string last_good;  // the file; empty: nothing is kept for the next start
+  std::string last_good_file;  // the file; empty: nothing is kept for the next start
   std::size_t bytes_max = std::size_t{16} << 20U;
 };
 
@@ -58,9 +58,9 @@ class RuleSync {
   // One attempt. Whether the source gave something, good or bad.
   bool sync();
 
-  // What the thread does. What the source's watch has told of, or sync_now() asks for, is taken at
-  // once. What is found because the interval has passed may be half of a change: it is taken when
-  // two readings in a row are equal.
+  // What the thread does. A source that is being written is not read. What its watch has told of,
+  // or sync_now() asks for, is taken at once. What is found because the interval has passed may be
+  // half of a change: it is taken when two readings in a row are equal.
   bool poll();
 
   // Soon, in the thread. Also tries a rejected version again: what it was missing may be there now.

@@ -50,7 +50,7 @@ class RuleSyncOfFile : public ::testing::Test {
     sync_ = std::make_unique<RuleSync>(
         *source_, [this](const Fetched& fetched) { return accept(fetched); }, clock_,
         RuleSyncOptions{
-            .schedule = times, .seed = 1, .last_good = folder_.file("state/rules.last-good")},
+            .schedule = times, .seed = 1, .last_good_file = folder_.file("state/rules.last-good")},
         [this](const SyncReport&) {
           const std::scoped_lock lock{mutex_};
           changed_.notify_all();
@@ -111,6 +111,28 @@ TEST_F(RuleSyncOfFile, HalfAFileIsRejectedAndTheRestAcceptedLater) {
   std::ofstream{path_, std::ios::app} << "end";
   EXPECT_TRUE(comes_to("good 2 end"));
   EXPECT_FALSE(sync_->status().error.has_value());
+}
+
+// A reload asks for the rules whatever file has changed.
+TEST_F(RuleSyncOfFile, HalfAFileIsNotTakenWhenAskedForByHand) {
+  write(path_, "good 1 end");
+  begin();
+  ASSERT_TRUE(sync_->start());
+  std::ofstream writer{path_, std::ios::trunc};
+  writer << "good 2 end" << std::flush;  // what reads as a whole one
+  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+  while (!source_->is_being_written() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  ASSERT_TRUE(source_->is_being_written());
+  for (int i = 0; i < 20; ++i) {
+    sync_->sync_now();
+    EXPECT_FALSE(sync_->poll());
+  }
+  EXPECT_EQ(sync_->status().accepted, 1U);
+  writer << " and this end" << std::flush;
+  writer.close();
+  EXPECT_TRUE(comes_to("good 2 end and this end"));
 }
 
 TEST_F(RuleSyncOfFile, AHundredQuickRewritesEndWithTheLastAndAreNeverTorn) {

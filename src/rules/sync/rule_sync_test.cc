@@ -57,7 +57,7 @@ class RuleSyncFrom : public ::testing::Test {
         source_, [this](const Fetched& fetched) { return accept(fetched); }, clock_,
         RuleSyncOptions{.schedule = {},
                         .seed = 1,
-                        .last_good = folder_ + "/rules.last-good",
+                        .last_good_file = folder_ + "/rules.last-good",
                         .bytes_max = 1000},
         [this](const SyncReport& report) {
           reports_.push_back(std::string{to_string(report.event)} + " " +
@@ -161,6 +161,21 @@ TEST_F(RuleSyncFrom, APollDoesNotReadWhatIsBeingWritten) {
   source_.being_written = false;
   sync_->sync_now();
   EXPECT_TRUE(sync_->poll());
+  EXPECT_EQ(in_force_, "good 2");
+}
+
+// A reload asks for the rules whatever file has changed.
+TEST_F(RuleSyncFrom, NorDoesAPollThatIsAskedForReadWhatIsBeingWritten) {
+  ASSERT_TRUE(sync_->load());
+  source_.being_written = true;
+  hold("good 2, half");
+  sync_->sync_now();
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(sync_->poll()) << "it is read again soon";
+  EXPECT_EQ(in_force_, "good 1");
+  EXPECT_EQ(sync_->status().unchanged, 0U) << "nothing was read";
+  hold("good 2");
+  source_.being_written = false;
+  EXPECT_TRUE(sync_->poll()) << "what was asked for is not forgotten";
   EXPECT_EQ(in_force_, "good 2");
 }
 

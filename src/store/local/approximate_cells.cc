@@ -165,7 +165,7 @@ core::Outcome ApproximateCells::count(const Digest& key, const CellMeter& meter,
     if (admitted || mode == Mode::force) {
       outcome.decision.delay = drain_time(std::max<std::int64_t>(after - meter.capacity, 0));
     } else {
-      outcome.decision.verdict = Verdict::refused;
+      outcome.decision.verdict = Verdict::rejected;
       outcome.decision.retry_after = drain_time(before + rise - meter.full);
     }
     // A level above this limit's, of a key with another one, is left as it is.

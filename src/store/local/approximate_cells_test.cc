@@ -64,9 +64,10 @@ TEST(CellMeter, KeepsToTheRateOfItsLimit) {
                .align = Align::calendar,
                .unit = CalendarUnit::month},
               24h * 31);
-  expect_rate({.algorithm = Algorithm::leaky_bucket, .amount = 1, .period = 1s, .queue = 24h}, 1s);
+  expect_rate({.algorithm = Algorithm::leaky_bucket, .amount = 1, .period = 1s, .max_delay = 24h},
+              1s);
   EXPECT_FALSE(
-      CellMeter::of({.algorithm = Algorithm::concurrency, .amount = 5, .ttl = 60s}).exists());
+      CellMeter::of({.algorithm = Algorithm::concurrency, .amount = 5, .slot_ttl = 60s}).exists());
 }
 
 TEST(Cells, CountLikeABucketOfTheLimitsOwn) {
@@ -83,7 +84,7 @@ TEST(Cells, CountLikeABucketOfTheLimitsOwn) {
   EXPECT_TRUE(cells.cells.busy(at(kBegin)));
   const Decision refused =
       cells.cells.count(numbered_key(1), meter, 1, Mode::decide, at(kBegin)).decision;
-  EXPECT_EQ(refused.verdict, Verdict::refused);
+  EXPECT_EQ(refused.verdict, Verdict::rejected);
   EXPECT_EQ(refused.retry_after, Nanos{2s});
   EXPECT_FALSE(cells.admits(1, meter, at(kBegin + 2 * kSecond - 1)));
   EXPECT_TRUE(cells.admits(1, meter, at(kBegin + 2 * kSecond)));
@@ -104,8 +105,8 @@ TEST(Cells, ForcedChargesSaturateAndLooksWriteNothing) {
 
 TEST(Cells, HoldRequestsOfAQueue) {
   Cells cells{4};
-  const CellMeter meter =
-      CellMeter::of({.algorithm = Algorithm::leaky_bucket, .amount = 1, .period = 1s, .queue = 2s});
+  const CellMeter meter = CellMeter::of(
+      {.algorithm = Algorithm::leaky_bucket, .amount = 1, .period = 1s, .max_delay = 2s});
   for (const Nanos delay : {Nanos{0s}, Nanos{1s}, Nanos{2s}}) {
     const Decision decision =
         cells.cells.count(numbered_key(1), meter, 1, Mode::decide, at(kBegin)).decision;

@@ -47,7 +47,7 @@ CellMeter CellMeter::of(const Limit& limit) noexcept {
   CellMeter meter{.unit = ceil_div(ticks, static_cast<std::int64_t>(limit.amount)),
                   .burst = static_cast<core::Cost>(burst)};
   meter.capacity = burst * meter.unit;
-  meter.full = meter.capacity + limit.queue.value_or(Nanos{0}).count() * kTicksPerNano;
+  meter.full = meter.capacity + limit.max_delay.value_or(Nanos{0}).count() * kTicksPerNano;
   const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(meter.full)));
   meter.shift = static_cast<std::uint8_t>(std::max(bits - kLevelBits, 0));
   meter.range = drain_range(Nanos{meter.capacity / kTicksPerNano});

@@ -61,7 +61,7 @@ std::vector<Limit> counted_limits() {
                             limit(Algorithm::gcra, 40)};
   limits[2].align = Align::first_request;  // too large for a word
   limits.push_back(
-      {.algorithm = Algorithm::concurrency, .amount = 50'000, .ttl = std::chrono::hours{20}});
+      {.algorithm = Algorithm::concurrency, .amount = 50'000, .slot_ttl = std::chrono::hours{20}});
   return limits;
 }
 
@@ -102,9 +102,9 @@ constexpr std::uint64_t kFloodKeys = std::uint64_t{1} << 32U;  // keys from here
 // ---- workers
 // -------------------------------------------------------------------------------------
 
-class Worker {
+class ChildProcess {
  public:
-  Worker(LocalStore& store, Shared& shared, std::uint64_t seed)
+  ChildProcess(LocalStore& store, Shared& shared, std::uint64_t seed)
       : store_(store), shared_(shared), random_(seed) {
     const auto use = [&](const Limit& limit) { return store.use(limit, now()).value(); };
     for (const Limit& limit : counted_limits()) limits_.push_back(use(limit));
@@ -218,7 +218,7 @@ struct Assignment {
 // Works until it is killed.
 [[noreturn]] void work(const std::string& file, Shared& shared, const Assignment& assignment) {
   const std::unique_ptr<LocalStore> store = open_file(file, now_of(shared.batch), kMemory);
-  Worker worker{*store, shared, assignment.seed};
+  ChildProcess worker{*store, shared, assignment.seed};
   for (std::uint64_t step = 0;; ++step) {
     if (step == assignment.steps) (void)!::write(assignment.say, "", 1);
     worker.step();
@@ -274,7 +274,7 @@ class Crash : public ::testing::Test {
     for (Account& account : shared_->accounts) new (&account) Account{};
     shared_->batch = batch;
     shared_->passed = 0;
-    Worker{store, *shared_, random_()}.begin();
+    ChildProcess{store, *shared_, random_()}.begin();
     for (std::size_t i = 0; i < kWorkers; ++i) start(i);
     for (int i = 0; i < kKills / kBatches; ++i) {
       kill_one();
@@ -342,7 +342,7 @@ TEST_F(Crash, LosesNoChargeAndMakesNoneTwice) {
   ::alarm(280);  // a process that hangs ends the test
   const std::unique_ptr<LocalStore> store = open_file(file_, now_of(0), kMemory);
   const Mapping mapping = Mapping::open({.memory = kMemory, .file = file_}, now_of(0)).value();
-  Worker{*store, *shared_, 1}.flood(store->status().slots);
+  ChildProcess{*store, *shared_, 1}.flood(store->status().slots);
   const auto begun = std::chrono::steady_clock::now();
   const LimitNumber flood = store->use(long_lived(Algorithm::token_bucket), now_of(0)).value();
   for (int batch = 0; batch < kBatches; ++batch) {

@@ -127,7 +127,7 @@ TEST(Eviction, RefusesWhenAskedTo) {
 
   const Check check{.key = numbered_key(5000), .limit = 0, .on_table_full = OnTableFull::reject};
   const Answer answer = fixture.table->decide(check, kNow);
-  EXPECT_EQ(answer.decision.verdict, Verdict::refused);
+  EXPECT_EQ(answer.decision.verdict, Verdict::rejected);
   EXPECT_EQ(answer.decision.retry_after, Nanos{1h});
   EXPECT_EQ(answer.charge.receipt.cost, 0U);
   EXPECT_EQ(fixture.table->counters().rejected_for_room, 1U);

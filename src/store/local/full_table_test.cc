@@ -33,7 +33,7 @@ enum : LimitNumber { kTwo, kTen, kInFlight, kLog };
 std::vector<Limit> full_limits() {
   return {{.algorithm = Algorithm::fixed_window, .amount = 2, .period = 1h},
           {.algorithm = Algorithm::gcra, .amount = 10, .period = 1h},
-          {.algorithm = Algorithm::concurrency, .amount = 4, .ttl = 60s},
+          {.algorithm = Algorithm::concurrency, .amount = 4, .slot_ttl = 60s},
           {.algorithm = Algorithm::sliding_log, .amount = 10, .period = 1h}};
 }
 
@@ -152,7 +152,7 @@ TEST_F(FullTable, ChargesAllLimitsOfARequestOrNone) {
   EXPECT_TRUE(table().decide_all(checks, kNow, answers));
   for (int i = 0; i < 20; ++i) {
     EXPECT_FALSE(table().decide_all(checks, kNow, answers));
-    EXPECT_EQ(answers[1].decision.verdict, Verdict::refused);
+    EXPECT_EQ(answers[1].decision.verdict, Verdict::rejected);
   }
   EXPECT_EQ(left(), 8U);
 

@@ -13,12 +13,12 @@ namespace sluice::store {
 namespace {
 
 enum Flag : std::uint8_t {
-  kCountDenied = 1,
+  kCountRejected = 1,
   kHasBurst = 2,
-  kHasGranularity = 4,
-  kHasQueue = 8,
-  kHasTtl = 16,
-  kHasZone = 32,
+  kHasBucketWidth = 4,
+  kHasMaxDelay = 8,
+  kHasSlotTtl = 16,
+  kHasTimezone = 32,
   kStandsIn = 64,
 };
 
@@ -54,24 +54,25 @@ LimitRecord record_of(const Limit& limit) noexcept {
   LimitRecord record{.amount = limit.amount,
                      .period = limit.period.count(),
                      .burst = limit.burst.value_or(0),
-                     .granularity = limit.granularity.value_or(Nanos{0}).count(),
-                     .queue = limit.queue.value_or(Nanos{0}).count(),
-                     .ttl = limit.ttl.value_or(Nanos{0}).count(),
+                     .bucket_width = limit.bucket_width.value_or(Nanos{0}).count(),
+                     .max_delay = limit.max_delay.value_or(Nanos{0}).count(),
+                     .slot_ttl = limit.slot_ttl.value_or(Nanos{0}).count(),
                      .algorithm = static_cast<std::uint8_t>(limit.algorithm),
                      .refill = optional_number(limit.refill),
                      .align = optional_number(limit.align),
                      .unit = optional_number(limit.unit)};
   unsigned flags = 0;
-  if (limit.count_denied) flags |= kCountDenied;
+  if (limit.count_rejected) flags |= kCountRejected;
   if (limit.burst) flags |= kHasBurst;
-  if (limit.granularity) flags |= kHasGranularity;
-  if (limit.queue) flags |= kHasQueue;
-  if (limit.ttl) flags |= kHasTtl;
-  if (limit.zone) flags |= kHasZone;
+  if (limit.bucket_width) flags |= kHasBucketWidth;
+  if (limit.max_delay) flags |= kHasMaxDelay;
+  if (limit.slot_ttl) flags |= kHasSlotTtl;
+  if (limit.timezone) flags |= kHasTimezone;
   if (limit.stands_in) flags |= kStandsIn;
   record.flags = static_cast<std::uint8_t>(flags);
-  const std::string zone = limit.zone.value_or("");
-  std::copy_n(zone.begin(), std::min(zone.size(), record.zone.size() - 1), record.zone.begin());
+  const std::string zone = limit.timezone.value_or("");
+  std::copy_n(zone.begin(), std::min(zone.size(), record.timezone.size() - 1),
+              record.timezone.begin());
   record.checksum = checksum_of(record);
   return record;
 }
@@ -83,13 +84,13 @@ Limit limit_of(const LimitRecord& record) {
               .refill = optional_enum<Refill>(record.refill),
               .align = optional_enum<Align>(record.align),
               .unit = optional_enum<CalendarUnit>(record.unit),
-              .count_denied = (record.flags & kCountDenied) != 0,
+              .count_rejected = (record.flags & kCountRejected) != 0,
               .stands_in = (record.flags & kStandsIn) != 0};
   if ((record.flags & kHasBurst) != 0) limit.burst = record.burst;
-  if ((record.flags & kHasGranularity) != 0) limit.granularity = Nanos{record.granularity};
-  if ((record.flags & kHasQueue) != 0) limit.queue = Nanos{record.queue};
-  if ((record.flags & kHasTtl) != 0) limit.ttl = Nanos{record.ttl};
-  if ((record.flags & kHasZone) != 0) limit.zone = record.zone.data();
+  if ((record.flags & kHasBucketWidth) != 0) limit.bucket_width = Nanos{record.bucket_width};
+  if ((record.flags & kHasMaxDelay) != 0) limit.max_delay = Nanos{record.max_delay};
+  if ((record.flags & kHasSlotTtl) != 0) limit.slot_ttl = Nanos{record.slot_ttl};
+  if ((record.flags & kHasTimezone) != 0) limit.timezone = record.timezone.data();
   return limit;
 }
 
@@ -240,9 +241,9 @@ Parsed<LimitNumber> LimitRegistry::use(const Limit& limit, For who, WallTime now
   Parsed<StoredLimit> compiled = StoredLimit::from(limit);
   if (!compiled) return tl::unexpected(std::move(compiled.error()));
   LimitRecord record = record_of(limit);
-  if (limit.zone && limit.zone->size() >= record.zone.size()) {
-    return mistake(fmt::format("the time zone '{}' has too long a name", *limit.zone),
-                   fmt::format("use at most {} characters", record.zone.size() - 1));
+  if (limit.timezone && limit.timezone->size() >= record.timezone.size()) {
+    return mistake(fmt::format("the time zone '{}' has too long a name", *limit.timezone),
+                   fmt::format("use at most {} characters", record.timezone.size() - 1));
   }
   const std::lock_guard guard{mutex_};
   std::optional<LimitNumber> number = recently_used(record, now);

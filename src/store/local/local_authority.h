@@ -4,7 +4,7 @@
 #pragma once
 
 #include "store/local/local_store.h"
-#include "store/local/worker.h"
+#include "store/local/thread_cache.h"
 #include "store/store.h"
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class LocalAuthority final : public Store {
 
  private:
   LocalStore& table_;
-  Worker worker_;
+  ThreadCache worker_;
   Counts counts_;
 };
 

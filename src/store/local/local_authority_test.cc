@@ -41,10 +41,11 @@ class LocalAuthorityTest : public ::testing::Test {
   Digest key_ = KeyDigest{table_->secret()}.add(1, "key").finish();
 };
 
-// Requests that turn out not to count cost nothing in the end, also where `scale` was asked for.
-TEST_F(LocalAuthorityTest, GivesBackWhatMayBeRefundedThoughItScales) {
+// Requests that turn out not to count cost nothing in the end, also where `thread_leases` was asked
+// for.
+TEST_F(LocalAuthorityTest, GivesBackWhatMayBeRefundedDespiteThreadLeases) {
   const Check check{
-      .key = key_, .limit = limit_, .cost = 10, .may_be_refunded = true, .scale = true};
+      .key = key_, .limit = limit_, .cost = 10, .may_be_refunded = true, .thread_leases = true};
   for (int i = 0; i < 1000; ++i) {
     const Now now = after(i * 1us);
     Call call = ask(check, now);
@@ -56,7 +57,7 @@ TEST_F(LocalAuthorityTest, GivesBackWhatMayBeRefundedThoughItScales) {
 }
 
 TEST_F(LocalAuthorityTest, TakesUnitsAheadOfWhatStays) {
-  const Check check{.key = key_, .limit = limit_, .cost = 1, .scale = true};
+  const Check check{.key = key_, .limit = limit_, .cost = 1, .thread_leases = true};
   ASSERT_TRUE(ask(check, after(0ns)).admitted);
   const Call peek = ask({.key = key_, .limit = limit_, .cost = 0}, after(0ns));
   EXPECT_LT(peek.answers[0].decision.remaining, 36'000'000U - 1) << "what the worker holds";

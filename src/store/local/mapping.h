@@ -57,15 +57,15 @@ struct LimitRecord {
   std::uint64_t amount = 0;
   std::int64_t period = 0;
   std::uint64_t burst = 0;
-  std::int64_t granularity = 0;
-  std::int64_t queue = 0;
-  std::int64_t ttl = 0;
+  std::int64_t bucket_width = 0;
+  std::int64_t max_delay = 0;
+  std::int64_t slot_ttl = 0;
   std::uint8_t algorithm = 0;
   std::uint8_t refill = 0;  // optional ones: the enumerator plus one, 0 when absent
   std::uint8_t align = 0;
   std::uint8_t unit = 0;
-  std::uint8_t flags = 0;  // which optional numbers are present, count_denied, stands_in
-  std::array<char, 51> zone{};
+  std::uint8_t flags = 0;  // which optional numbers are present, count_rejected, stands_in
+  std::array<char, 51> timezone{};
 };
 static_assert(sizeof(LimitRecord) == 120);
 

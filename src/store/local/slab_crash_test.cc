@@ -28,7 +28,7 @@ std::vector<Limit> limits_of_all_sizes() {
     limits.push_back({.algorithm = Algorithm::sliding_buckets,
                       .amount = 100,
                       .period = 2min,
-                      .granularity = Nanos{2min} / slices});
+                      .bucket_width = Nanos{2min} / slices});
   }
   return limits;
 }

@@ -128,7 +128,7 @@ StoredLimit::Layout StoredLimit::layout_of(const core::CompiledLimit& limit) noe
         } else if constexpr (std::is_same_v<Kind, core::CounterLimit>) {
           return divided(of.amount, 2, of.period, 2 * of.period);
         } else if constexpr (std::is_same_v<Kind, core::ConcurrencyLimit>) {
-          return divided(of.amount, 2, of.ttl, 2 * of.ttl);
+          return divided(of.amount, 2, of.slot_ttl, 2 * of.slot_ttl);
         } else {
           return {.fits = kIsMeter<Kind>};
         }
@@ -156,7 +156,7 @@ Parsed<StoredLimit> StoredLimit::from(const Limit& limit) {
         } else if constexpr (std::is_same_v<Kind, core::WindowLimit>) {
           stored.drain_ = of.calendar ? core::kPeriodMax : of.period;
         } else if constexpr (std::is_same_v<Kind, core::ConcurrencyLimit>) {
-          stored.drain_ = 2 * of.ttl;
+          stored.drain_ = 2 * of.slot_ttl;
         } else {
           stored.drain_ = 2 * of.period;
         }

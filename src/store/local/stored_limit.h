@@ -120,7 +120,7 @@ class StoredLimit {
       return Stepped::not_at_all;
     switch (core::meter_glance(gcra->meter, word, core::gcra_ticks(*gcra, now.mono), cost)) {
       case core::Glance::admitted: return Stepped::changed;
-      case core::Glance::refused: return Stepped::unchanged;
+      case core::Glance::rejected: return Stepped::unchanged;
       case core::Glance::unclear: break;
     }
     return Stepped::not_at_all;

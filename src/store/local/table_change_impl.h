@@ -367,7 +367,7 @@ bool BasicTable<Access>::refused_by_cells(const Carried& carried, const Check& c
   const Outcome outcome =
       cells_.count(check.key, meter, check.cost, ApproximateCells::Mode::look, now);
   const bool decided =
-      check.cost == 0 || (!outcome.decision.allowed() && !limit.limit().count_denied);
+      check.cost == 0 || (!outcome.decision.allowed() && !limit.limit().count_rejected);
   if (decided) answer = {.decision = outcome.decision, .charge = {}};
   return decided;
 }
@@ -378,12 +378,12 @@ bool BasicTable<Access>::approximate(const Check& check, const StoredLimit& limi
                                      const Operation& operation, Now now, Answer& answer) noexcept {
   using Mode = ApproximateCells::Mode;
   if (!limit.cell_meter().exists() || !cells_.exist()) return false;
-  const bool denied = !answer.decision.allowed();
-  if (denied && !limit.limit().count_denied) return true;
-  const Mode mode = denied || operation.action == Action::charge ? Mode::force : Mode::decide;
+  const bool rejected = !answer.decision.allowed();
+  if (rejected && !limit.limit().count_rejected) return true;
+  const Mode mode = rejected || operation.action == Action::charge ? Mode::force : Mode::decide;
   const Outcome outcome = cells_.count(check.key, limit.cell_meter(), operation.cost, mode, now);
   count(approximated_);
-  if (denied) return true;
+  if (rejected) return true;
   answer = {.decision = outcome.decision,
             .charge = {.limit = check.limit, .receipt = outcome.receipt}};
   return true;
@@ -396,7 +396,7 @@ void BasicTable<Access>::without_room(const Check& check, const StoredLimit& lim
   last_full_.store(now.mono.time_since_epoch().count(), std::memory_order_relaxed);
   const bool approximates = check.on_table_full == OnTableFull::approximate;
   if (approximates && approximate(check, limit, operation, now, answer)) return;
-  if (!answer.decision.allowed()) return;  // a denied request that was to be counted
+  if (!answer.decision.allowed()) return;  // a rejected request that was to be counted
   answer.charge = {};
   if (check.on_table_full == OnTableFull::allow || (approximates && !cells_.exist())) {
     count(untracked_);
@@ -404,7 +404,7 @@ void BasicTable<Access>::without_room(const Check& check, const StoredLimit& lim
     return;
   }
   count(rejected_for_room_);
-  answer.decision = {.verdict = Verdict::refused,
+  answer.decision = {.verdict = Verdict::rejected,
                      .limit = core::capacity(limit.limit()),
                      .remaining = 0,
                      .reset_after = key.room_after,

@@ -148,7 +148,7 @@ Answer BasicTable<Access>::peek(Check check, Now now) noexcept {
   return decide(check, now);
 }
 
-// Limits that refuse may have something to write down all the same: denied requests that count, a
+// Limits that refuse may have something to write down all the same: rejected requests that count, a
 // clock that was set back. The others say what they would without this request.
 template <class Access>
 void BasicTable<Access>::settle_refusal(std::span<const Check> checks, std::span<Answer> answers,

@@ -59,7 +59,7 @@ LoadDriver::Live sum_of(const Drivers& drivers) noexcept {
   for (const auto& driver : drivers) {
     const LoadDriver::Live live = driver->live();
     sum.admitted += live.admitted;
-    sum.refused += live.refused;
+    sum.rejected += live.rejected;
     sum.other += live.other;
   }
   return sum;

@@ -38,9 +38,9 @@ class LiveView {
     const auto rate = [&](std::uint64_t now, std::uint64_t before) {
       return per_second(static_cast<double>(now - before), since);
     };
-    const std::string note = fmt::format("{:.0f}/s admitted, {:.0f}/s refused, {:.0f}/s other",
+    const std::string note = fmt::format("{:.0f}/s admitted, {:.0f}/s rejected, {:.0f}/s other",
                                          rate(view.counts.admitted, shown_.counts.admitted),
-                                         rate(view.counts.refused, shown_.counts.refused),
+                                         rate(view.counts.rejected, shown_.counts.rejected),
                                          rate(view.counts.other, shown_.counts.other));
     progress_.show(std::min(std::chrono::duration<double>(view.elapsed) / duration_, 1.0), note);
     if (since >= kRefresh) shown_ = view;

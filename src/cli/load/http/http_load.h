@@ -1,4 +1,4 @@
-// sluice load URL: drives a server and reports what it admitted, refused, and how fast.
+// sluice load URL: drives a server and reports what it admitted, rejected, and how fast.
 #pragma once
 
 #include "cli/exit_code.h"

@@ -86,7 +86,7 @@ void LoadDriver::stop() { loop_->stop(); }
 
 LoadDriver::Live LoadDriver::live() const noexcept {
   return {.admitted = live_admitted_.load(std::memory_order_relaxed),
-          .refused = live_refused_.load(std::memory_order_relaxed),
+          .rejected = live_rejected_.load(std::memory_order_relaxed),
           .other = live_other_.load(std::memory_order_relaxed)};
 }
 
@@ -161,9 +161,9 @@ void LoadDriver::on_end(LoadConnection& connection, Ending ending) {
       {.due = request.due - begin_, .sent = connection.sent() - begin_, .over = time - begin_},
       request.client, ending);
   const AnswerClass kind = class_of(ending.status);
-  std::atomic<std::uint64_t>& live = kind == AnswerClass::admitted  ? live_admitted_
-                                     : kind == AnswerClass::refused ? live_refused_
-                                                                    : live_other_;
+  std::atomic<std::uint64_t>& live = kind == AnswerClass::admitted   ? live_admitted_
+                                     : kind == AnswerClass::rejected ? live_rejected_
+                                                                     : live_other_;
   live.store(live.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   // A server that fails at once would otherwise be asked as often as the processor can.
   if (!plan_.schedule && ending.status == 0) loop_->set(pause_, kRest);

@@ -43,12 +43,12 @@ class LoadDriver {
   // Until every request has ended, or somebody calls `stop`.
   void run(MonoTime begin);
 
-  // Thread-safe. What is under way then stays unfinished.
+  // Thread-safe. What is in flight then stays unfinished.
   void stop();
 
   struct Live {
     std::uint64_t admitted = 0;
-    std::uint64_t refused = 0;
+    std::uint64_t rejected = 0;
     std::uint64_t other = 0;
   };
   // Thread-safe; as of a moment ago.
@@ -94,7 +94,7 @@ class LoadDriver {
 
   // Written by the thread of the loop alone.
   std::atomic<std::uint64_t> live_admitted_{0};
-  std::atomic<std::uint64_t> live_refused_{0};
+  std::atomic<std::uint64_t> live_rejected_{0};
   std::atomic<std::uint64_t> live_other_{0};
 };
 

@@ -65,7 +65,7 @@ std::string method_of(const HttpLoadOptions& options) {
   return options.method.value_or(options.body || options.body_size ? "POST" : "GET");
 }
 
-Parsed<RequestTemplate> make_request(const HttpLoadOptions& options, const HttpTarget& target,
+Parsed<RequestTemplate> make_request(const HttpLoadOptions& options, const net::HttpUrl& target,
                                      std::vector<std::string> keys) {
   Parsed<std::string> body = parse_body(options);
   if (!body) return tl::unexpected(body.error());
@@ -120,34 +120,35 @@ Parsed<std::optional<Expectation>> parse_expectation(const LoadOptions& options)
 
 Parsed<std::shared_ptr<const net::TlsClient>> make_tls(const HttpLoadOptions& options, bool tls) {
   if (!tls) {
-    if (!options.insecure && !options.ca) return nullptr;
-    return mistake("--ca and --insecure are for https", "leave them out, or write https://");
+    if (!options.insecure && !options.ca_file) return nullptr;
+    return mistake("--ca-file and --insecure are for https", "leave them out, or write https://");
   }
-  if (options.insecure && options.ca) {
-    return mistake("--insecure believes anybody, --ca does not", "leave one of them out");
+  if (options.insecure && options.ca_file) {
+    return mistake("--insecure verifies no certificate, --ca-file does", "leave one of them out");
   }
-  return net::TlsClient::load({.verify = !options.insecure, .ca_file = options.ca.value_or("")});
+  return net::TlsClient::load(
+      {.verify = !options.insecure, .ca_file = options.ca_file.value_or("")});
 }
 
 // Options of the other kind of run, which would be without effect.
-Parsed<void> refuse_in_process_options(const LoadOptions& options) {
-  const auto refuse = [](bool given, std::string_view option,
+Parsed<void> reject_in_process_options(const LoadOptions& options) {
+  const auto reject = [](bool given, std::string_view option,
                          std::string_view remedy) -> Parsed<void> {
     if (!given) return {};
     return mistake(fmt::format("{} is for a limiter in this process, not for a URL", option),
                    std::string{remedy});
   };
   const LimitOptions& limit = options.limit;
-  const bool others = limit.refill || limit.align || limit.zone || limit.granularity ||
-                      limit.queue || limit.ttl || limit.count_denied;
-  return refuse(limit.limit.has_value(), "--limit", "to check what is admitted, write --expect")
-      .and_then([&] { return refuse(others, "what describes a limit in detail", "leave it out"); })
-      .and_then([&] { return refuse(options.keys.has_value(), "--keys", "write --clients"); })
+  const bool others = limit.refill || limit.align || limit.timezone || limit.bucket_width ||
+                      limit.max_delay || limit.slot_ttl || limit.count_rejected;
+  return reject(limit.limit.has_value(), "--limit", "to check what is admitted, write --expect")
+      .and_then([&] { return reject(others, "what describes a limit in detail", "leave it out"); })
+      .and_then([&] { return reject(options.keys.has_value(), "--keys", "write --clients"); })
       .and_then([&] {
-        return refuse(options.batches || options.retry, "--batches or --retry", "write --rate");
+        return reject(options.batches || options.retry, "--batches or --retry", "write --rate");
       })
-      .and_then([&] { return refuse(options.hold.has_value(), "--hold", "leave it out"); })
-      .and_then([&] { return refuse(options.virtual_time, "--virtual", "leave it out"); });
+      .and_then([&] { return reject(options.hold.has_value(), "--hold", "leave it out"); })
+      .and_then([&] { return reject(options.virtual_time, "--virtual", "leave it out"); });
 }
 
 struct Pace {
@@ -190,7 +191,7 @@ struct Crowd {
   ClientShares clients;
 };
 
-Parsed<Crowd> parse_crowd(const HttpLoadOptions& options, const HttpTarget& target) {
+Parsed<Crowd> parse_crowd(const HttpLoadOptions& options, const net::HttpUrl& target) {
   std::vector<std::string> keys;
   if (options.keys_file) {
     auto read = read_keys(*options.keys_file);
@@ -210,10 +211,10 @@ Parsed<Crowd> parse_crowd(const HttpLoadOptions& options, const HttpTarget& targ
 }  // namespace
 
 Parsed<HttpPlan> make_http_plan(const LoadOptions& options) {
-  if (const auto refused = refuse_in_process_options(options); !refused) {
-    return tl::unexpected(refused.error());
+  if (const auto rejected = reject_in_process_options(options); !rejected) {
+    return tl::unexpected(rejected.error());
   }
-  Parsed<HttpTarget> target = HttpTarget::parse(*options.url);
+  Parsed<net::HttpUrl> target = net::HttpUrl::parse(*options.url, "URL to load");
   if (!target) return tl::unexpected(target.error());
   const Parsed<Pace> pace = parse_pace(options);
   if (!pace) return tl::unexpected(pace.error());
@@ -225,7 +226,7 @@ Parsed<HttpPlan> make_http_plan(const LoadOptions& options) {
   if (!seed) return mistake(fmt::format("--seed: {} is not a whole number", quoted(*options.seed)));
   const auto expect = parse_expectation(options);
   if (!expect) return tl::unexpected(expect.error());
-  auto tls = make_tls(options.http, target->tls);
+  auto tls = make_tls(options.http, target->is_tls);
   if (!tls) return tl::unexpected(tls.error());
   return HttpPlan{.url = *options.url,
                   .target = *std::move(target),

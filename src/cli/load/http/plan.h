@@ -4,9 +4,9 @@
 #include "cli/load/http/client_spread.h"
 #include "cli/load/http/expectation.h"
 #include "cli/load/http/request_template.h"
-#include "cli/load/http/target.h"
 #include "cli/load/load.h"
 #include "cli/load/schedule.h"
+#include "net/http/client/http_url.h"
 #include "net/socket_address.h"
 #include "net/tls_client.h"
 #include <sluice/diagnostic.h>
@@ -21,7 +21,7 @@ namespace sluice::cli {
 // Immutable once made.
 struct HttpPlan {
   std::string url;
-  HttpTarget target;
+  net::HttpUrl target;
   std::shared_ptr<const net::TlsClient> tls;  // null: plain
   std::string method;
   RequestTemplate request;

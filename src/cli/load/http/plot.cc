@@ -39,7 +39,7 @@ constexpr std::string_view kStyle = R"(<style>
   .title { font-size: 18px; font-weight: 600; } .panel { font-weight: 600; }
   .grid { stroke: #e8edf2; } .axis { stroke: #aab6c2; }
   .line { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
-  .offered { stroke: #9aa7b4; } .admitted { stroke: #1668b8; } .refused { stroke: #d4552b; }
+  .offered { stroke: #9aa7b4; } .admitted { stroke: #1668b8; } .rejected { stroke: #d4552b; }
   .other { stroke: #7b4fb5; } .p50 { stroke: #17877b; } .p99 { stroke: #b0307a; }
   .under { fill: #1668b8; fill-opacity: 0.12; }
   .limit { fill: none; stroke: #17212b; stroke-width: 1.5; stroke-dasharray: 6 5; }
@@ -231,10 +231,10 @@ std::string rates_svg(const HttpPlan& plan, const HttpRun& run) {
   const Stretches stretches{run, points_of_a_rate(slowest_rate(plan, run), run.tally.point_width)};
   const Curve offered = stretches.rate(&SeriesPoint::offered);
   const Curve admitted = stretches.rate(&SeriesPoint::admitted);
-  const Curve refused = stretches.rate(&SeriesPoint::refused);
+  const Curve rejected = stretches.rate(&SeriesPoint::rejected);
   const Curve other = stretches.rate(&SeriesPoint::other);
   const double most =
-      std::max({highest(offered), highest(admitted), highest(refused), highest(other), 1.0});
+      std::max({highest(offered), highest(admitted), highest(rejected), highest(other), 1.0});
   const std::vector<double> ticks = axis_ticks(most);
   const Axes axes{kRates, stretches.end(), ticks.back()};
   // A limit far above all that happened would press it flat.
@@ -242,11 +242,11 @@ std::string rates_svg(const HttpPlan& plan, const HttpRun& run) {
   const bool shows_limit = limit > 0 && limit <= axes.top;
 
   std::vector<LegendEntry> entries{
-      {"offered", "offered"}, {"admitted", "admitted"}, {"refused", "refused"}};
+      {"offered", "offered"}, {"admitted", "admitted"}, {"rejected", "rejected"}};
   std::string svg = frame(axes, ticks, count_label);
   svg += area(axes, admitted);
   svg += line(axes, offered, "offered");
-  svg += line(axes, refused, "refused");
+  svg += line(axes, rejected, "rejected");
   if (highest(other) > 0) {
     svg += line(axes, other, "other");
     entries.push_back({"other", "other answers and errors"});
@@ -271,9 +271,9 @@ std::string latency_svg(const HttpRun& run) {
 
 std::string caption(const HttpPlan& plan, const HttpRun& run) {
   const Tally& tally = run.tally;
-  return fmt::format("{} offered, {} admitted, {} refused, {} other; {}, {}{}", tally.offered,
-                     tally.admitted(), tally.refused(),
-                     tally.offered - tally.admitted() - tally.refused(),
+  return fmt::format("{} offered, {} admitted, {} rejected, {} other; {}, {}{}", tally.offered,
+                     tally.admitted(), tally.rejected(),
+                     tally.offered - tally.admitted() - tally.rejected(),
                      counted(plan.clients.clients(), "client"),
                      counted(plan.connections, "connection"), plan.schedule ? "" : "; closed loop");
 }

@@ -49,9 +49,9 @@ Parsed<net::Addresses> addresses_of(const net::Endpoint& endpoint) {
 }
 
 std::string remedy_for(const HttpPlan& plan) {
-  return plan.target.tls
-             ? "is a server of https running there, with a certificate that --ca or the system "
-               "vouches for?"
+  return plan.target.is_tls
+             ? "is a server of https running there, with a certificate of a CA of --ca-file or "
+               "the system?"
              : "is the server running there?";
 }
 

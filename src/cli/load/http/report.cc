@@ -59,7 +59,7 @@ std::string outcomes(const HttpRun& run, const Output& style) {
   OutcomeTable table{run};
   table.add("offered", tally.offered, run.offered_for);
   table.add("admitted", tally.admitted(), run.elapsed);
-  table.add("refused", tally.refused(), run.elapsed);
+  table.add("rejected", tally.rejected(), run.elapsed);
   for (std::size_t i = 0; i < tally.by_status.size(); ++i) {
     const auto status = static_cast<std::uint16_t>(i);
     if (class_of(status) != AnswerClass::other) continue;
@@ -99,11 +99,11 @@ std::string latencies(const HttpPlan& plan, const Tally& tally, const Output& st
                {.title = "max", .side = right}}};
   if (plan.schedule) {
     add_latency(table, "admitted", "scheduled start", tally.admitted_latency);
-    add_latency(table, "refused", "scheduled start", tally.refused_latency);
+    add_latency(table, "rejected", "scheduled start", tally.rejected_latency);
     add_latency(table, "every request", "scheduled start", tally.whole_latency);
   }
   add_latency(table, "admitted", "sending", tally.admitted_service);
-  add_latency(table, "refused", "sending", tally.refused_service);
+  add_latency(table, "rejected", "sending", tally.rejected_service);
   return table.text(style);
 }
 
@@ -146,7 +146,7 @@ std::string verdict_line(const HttpPlan& plan, const HttpRun& run, const Output&
 
 std::string retry_after_line(const Tally& tally) {
   if (tally.retry_after_most == 0) return "";
-  return fmt::format("\nRetry-After of refusals: {}s to {}s\n", tally.retry_after_least,
+  return fmt::format("\nRetry-After of rejections: {}s to {}s\n", tally.retry_after_least,
                      tally.retry_after_most);
 }
 
@@ -208,8 +208,8 @@ std::string series_json(const Tally& tally) {
   std::string text;
   for (const SeriesPoint& point : tally.series) {
     text += fmt::format(
-        R"({}{{"offered":{},"admitted":{},"refused":{},"other":{},"p50_ns":{},"p99_ns":{}}})",
-        text.empty() ? "" : ",", point.offered, point.admitted, point.refused, point.other,
+        R"({}{{"offered":{},"admitted":{},"rejected":{},"other":{},"p50_ns":{},"p99_ns":{}}})",
+        text.empty() ? "" : ",", point.offered, point.admitted, point.rejected, point.other,
         point.latency.percentile(0.50).count(), point.latency.percentile(0.99).count());
   }
   return fmt::format(R"({{"width_ns":{},"points":[{}]}})", tally.point_width.count(), text);
@@ -249,17 +249,17 @@ std::string report_json(const HttpPlan& plan, const HttpRun& run) {
                       plan.clients.clients(), plan.connections, plan.threads, plan.seed,
                       json_bool(run.interrupted));
   text += fmt::format(
-      R"("offered":{},"admitted":{},"refused":{},"statuses":{{{}}},"errors":{{{}}},)",
-      tally.offered, tally.admitted(), tally.refused(), statuses_json(tally), errors_json(tally));
+      R"("offered":{},"admitted":{},"rejected":{},"statuses":{{{}}},"errors":{{{}}},)",
+      tally.offered, tally.admitted(), tally.rejected(), statuses_json(tally), errors_json(tally));
   text += fmt::format(
-      R"("not_sent":{},"unfinished":{},"admitted_per_second":{:.6f},"refused_per_second":{:.6f},)",
-      tally.not_sent, tally.unfinished, rate(tally.admitted()), rate(tally.refused()));
-  text += fmt::format(R"("latency_ns":{{"admitted":{},"refused":{},"all":{}}},)",
-                      histogram_json(tally.admitted_latency), histogram_json(tally.refused_latency),
-                      histogram_json(tally.whole_latency));
+      R"("not_sent":{},"unfinished":{},"admitted_per_second":{:.6f},"rejected_per_second":{:.6f},)",
+      tally.not_sent, tally.unfinished, rate(tally.admitted()), rate(tally.rejected()));
+  text += fmt::format(R"("latency_ns":{{"admitted":{},"rejected":{},"all":{}}},)",
+                      histogram_json(tally.admitted_latency),
+                      histogram_json(tally.rejected_latency), histogram_json(tally.whole_latency));
   text +=
-      fmt::format(R"("service_ns":{{"admitted":{},"refused":{}}},)",
-                  histogram_json(tally.admitted_service), histogram_json(tally.refused_service));
+      fmt::format(R"("service_ns":{{"admitted":{},"rejected":{}}},)",
+                  histogram_json(tally.admitted_service), histogram_json(tally.rejected_service));
   text += fmt::format(R"("generator":{{"late_ns":{},"kept_schedule":{}}},)",
                       histogram_json(tally.lateness), json_bool(kept_schedule(tally)));
   text +=

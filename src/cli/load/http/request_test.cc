@@ -1,7 +1,6 @@
 // What the command line says about requests, and what goes out.
 
 #include "cli/load/http/request_template.h"
-#include "cli/load/http/target.h"
 #include "net/http/request_parser.h"
 #include "support/temp_folder.h"
 
@@ -13,38 +12,6 @@
 
 namespace sluice::cli {
 namespace {
-
-TEST(HttpTarget, ReadsHostPortAndPath) {
-  const HttpTarget target = HttpTarget::parse("http://127.0.0.1:8080/v1/users?a=b").value();
-  EXPECT_FALSE(target.tls);
-  EXPECT_EQ(target.endpoint.text(), "127.0.0.1:8080");
-  EXPECT_EQ(target.host, "127.0.0.1:8080");
-  EXPECT_EQ(target.path_and_query, "/v1/users?a=b");
-}
-
-// The Host line has no port where the URL has none, as browsers do it.
-TEST(HttpTarget, KnowsTheUsualPorts) {
-  const HttpTarget plain = HttpTarget::parse("http://Example.com").value();
-  EXPECT_EQ(plain.endpoint.text(), "example.com:80");
-  EXPECT_EQ(plain.host, "Example.com");
-  EXPECT_EQ(plain.path_and_query, "/");
-  const HttpTarget secure = HttpTarget::parse("https://[::1]?q").value();
-  EXPECT_TRUE(secure.tls);
-  EXPECT_EQ(secure.endpoint.text(), "[::1]:443");
-  EXPECT_EQ(secure.name(), "::1");
-  EXPECT_EQ(secure.path_and_query, "/?q");
-}
-
-TEST(HttpTarget, RefusesWhatItCannotDrive) {
-  for (const char* const url :
-       {"", "127.0.0.1:80", "ftp://a/", "http://", "http:///x", "http://a:0/", "http://a:x/",
-        "http://:80/", "http://u:p@a/", "http://a/b c", "http://a/#f", "http://unix:/run/s",
-        "http://::1/", "http://1.2.3.400/"}) {
-    const auto target = HttpTarget::parse(url);
-    ASSERT_FALSE(target) << url;
-    EXPECT_NE(target.error().message.find("is no URL to load"), std::string::npos) << url;
-  }
-}
 
 std::string rendered(const RequestTemplate& request, std::uint64_t client) {
   std::string text = "what was here before";

@@ -31,7 +31,7 @@ HttpPlan plan(std::vector<std::string> headers = {"x: {n}"}) {
   return make_http_plan(options).value();
 }
 
-// Ten requests of two clients: seven admitted, two refused, one timed out.
+// Ten requests of two clients: seven admitted, two rejected, one timed out.
 HttpRun run() {
   Tally tally{500ms, 2};
   for (int i = 0; i < 10; ++i) {
@@ -55,7 +55,7 @@ TEST(Tally, EveryRequestHasOneEnding) {
   const Tally& tally = result.tally;
   EXPECT_EQ(tally.offered, 10U);
   EXPECT_EQ(tally.admitted(), 7U);
-  EXPECT_EQ(tally.refused(), 2U);
+  EXPECT_EQ(tally.rejected(), 2U);
   EXPECT_EQ(tally.failed(), 1U);
   EXPECT_EQ(tally.answered() + tally.failed(), tally.offered);
   EXPECT_EQ(tally.whole_latency.count(), tally.offered);
@@ -94,7 +94,7 @@ TEST(Tally, ThreadsAddUp) {
   sum.add(run().tally);
   EXPECT_EQ(sum.offered, 20U);
   EXPECT_EQ(sum.admitted(), 14U);
-  EXPECT_EQ(sum.refused_latency.count(), 4U);
+  EXPECT_EQ(sum.rejected_latency.count(), 4U);
   EXPECT_EQ(sum.admitted_by_client.at(0), 14U);
   EXPECT_EQ(sum.series.at(0).offered, 6U);
   EXPECT_EQ(sum.retry_after_least, 1U);
@@ -112,7 +112,7 @@ TEST(Tally, PointsAreWideEnoughForTheEye) {
 TEST(Tally, RedirectionsPassAndOtherRefusalsDoNot) {
   EXPECT_EQ(class_of(204), AnswerClass::admitted);
   EXPECT_EQ(class_of(304), AnswerClass::admitted);
-  EXPECT_EQ(class_of(429), AnswerClass::refused);
+  EXPECT_EQ(class_of(429), AnswerClass::rejected);
   EXPECT_EQ(class_of(403), AnswerClass::other);
   EXPECT_EQ(class_of(503), AnswerClass::other);
 }
@@ -147,7 +147,7 @@ TEST(Report, SaysWhatHappened) {
   EXPECT_THAT(text, HasSubstr("admitted          7         3.5   70.0%\n"));
   EXPECT_THAT(text, HasSubstr("timed out         1         0.5   10.0%\n"));
   EXPECT_THAT(text, HasSubstr("<api>: 2 in 1s"));
-  EXPECT_THAT(text, HasSubstr("Retry-After of refusals: 1s to 4s"));
+  EXPECT_THAT(text, HasSubstr("Retry-After of rejections: 1s to 4s"));
   EXPECT_THAT(
       text, HasSubstr("BROKEN: at most 5 of one client were to be admitted; of client 1 it was 7"));
   EXPECT_THAT(text, Not(HasSubstr("not sent")));
@@ -181,8 +181,8 @@ TEST(Plot, TicksAreRoundAndReachTheTop) {
 TEST(Plot, DrawsEveryCurveAndTheLimit) {
   const std::string svg = plot_svg(plan(), run());
   for (const char* const part :
-       {"line offered", "line admitted", "line refused", "line other", "line p50", "line p99",
-        "class=\"limit\"", "10 offered, 7 admitted, 2 refused, 1 other"}) {
+       {"line offered", "line admitted", "line rejected", "line other", "line p50", "line p99",
+        "class=\"limit\"", "10 offered, 7 admitted, 2 rejected, 1 other"}) {
     EXPECT_THAT(svg, HasSubstr(part));
   }
   EXPECT_THAT(svg, HasSubstr("http://127.0.0.1:1/a?b&amp;c"));

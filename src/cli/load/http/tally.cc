@@ -70,10 +70,10 @@ void Tally::count_ending(const RequestTimes& times, std::uint64_t client, const 
       admitted_latency.record(latency);
       admitted_service.record(times.over - times.sent);
       break;
-    case AnswerClass::refused:
-      ++point.refused;
-      refused_latency.record(latency);
-      refused_service.record(times.over - times.sent);
+    case AnswerClass::rejected:
+      ++point.rejected;
+      rejected_latency.record(latency);
+      rejected_service.record(times.over - times.sent);
       break;
     case AnswerClass::other: ++point.other; break;
   }
@@ -111,10 +111,10 @@ void Tally::add(const Tally& other) {
   add_each(by_error, other.by_error);
   add_each(admitted_by_client, other.admitted_by_client);
   admitted_latency.add(other.admitted_latency);
-  refused_latency.add(other.refused_latency);
+  rejected_latency.add(other.rejected_latency);
   whole_latency.add(other.whole_latency);
   admitted_service.add(other.admitted_service);
-  refused_service.add(other.refused_service);
+  rejected_service.add(other.rejected_service);
   lateness.add(other.lateness);
   first_sent = std::min(first_sent, other.first_sent);
   last_over = std::max(last_over, other.last_over);
@@ -125,7 +125,7 @@ void Tally::add(const Tally& other) {
   for (std::size_t i = 0; i < other.series.size(); ++i) {
     series[i].offered += other.series[i].offered;
     series[i].admitted += other.series[i].admitted;
-    series[i].refused += other.series[i].refused;
+    series[i].rejected += other.series[i].rejected;
     series[i].other += other.series[i].other;
     series[i].latency.add(other.series[i].latency);
   }

@@ -24,10 +24,10 @@ inline constexpr std::array kLoadErrors{LoadError::connect, LoadError::timeout, 
                                         LoadError::bad_answer};
 [[nodiscard]] std::string_view to_string(LoadError error) noexcept;
 
-enum class AnswerClass : std::uint8_t { admitted, refused, other };
+enum class AnswerClass : std::uint8_t { admitted, rejected, other };
 
 [[nodiscard]] constexpr AnswerClass class_of(std::uint16_t status) noexcept {
-  if (status == 429) return AnswerClass::refused;
+  if (status == 429) return AnswerClass::rejected;
   return status >= 200 && status < 400 ? AnswerClass::admitted : AnswerClass::other;
 }
 
@@ -55,7 +55,7 @@ struct RequestTimes {
 struct SeriesPoint {
   std::uint64_t offered = 0;
   std::uint64_t admitted = 0;
-  std::uint64_t refused = 0;
+  std::uint64_t rejected = 0;
   std::uint64_t other = 0;  // other statuses, errors, and what was not sent
   Histogram latency;        // of what was answered, from the scheduled start
 };
@@ -73,23 +73,23 @@ struct Tally {
   void add(const Tally& other);
 
   [[nodiscard]] std::uint64_t admitted() const noexcept { return count(AnswerClass::admitted); }
-  [[nodiscard]] std::uint64_t refused() const noexcept { return count(AnswerClass::refused); }
+  [[nodiscard]] std::uint64_t rejected() const noexcept { return count(AnswerClass::rejected); }
   [[nodiscard]] std::uint64_t answered() const noexcept;
   [[nodiscard]] std::uint64_t failed() const noexcept;
 
   std::uint64_t offered = 0;
   std::uint64_t not_sent = 0;    // no connection became free for it in time
-  std::uint64_t unfinished = 0;  // under way when the run was stopped
+  std::uint64_t unfinished = 0;  // in flight when the run was stopped
   std::array<std::uint64_t, 600> by_status{};
   std::array<std::uint64_t, kLoadErrors.size()> by_error{};
 
   // From the scheduled start.
   Histogram admitted_latency;
-  Histogram refused_latency;
+  Histogram rejected_latency;
   Histogram whole_latency;  // of everything that was offered, however it ended, or has not yet
   // From sending.
   Histogram admitted_service;
-  Histogram refused_service;
+  Histogram rejected_service;
   // Between the instant at which a request could have been sent and the one at which it was.
   Histogram lateness;
 

@@ -1,242 +1,101 @@
 #include "net/http/client/http_client.h"
 
 #include "net/http/head_writer.h"
-#include "net/lookup.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace sluice::net {
 namespace {
 
-constexpr std::size_t kHeadBytesMax = 16384;
-constexpr std::size_t kReadBytes = 65536;
+constexpr std::size_t kRequestHeadBytes = 16384;
 
-// The bytes of a question; nothing if it cannot be written as one.
-Result<std::string> written(const HttpQuestion& question, const std::string& host) {
-  std::array<char, kHeadBytesMax> room;
+bool expects_body(std::string_view method) noexcept {
+  return method == "POST" || method == "PUT" || method == "PATCH";
+}
+
+// False: a header that is the client's to write.
+bool write_own(HeadWriter& writer, const HttpHeaders& headers) noexcept {
+  for (const auto& [name, value] : headers) {
+    if (is_stated_by_writer(name) && !equals_ignoring_case(name, "host")) return false;
+    writer.header(name, value);
+  }
+  return true;
+}
+
+// Nothing if it cannot be written as a request.
+std::string request_bytes(const ClientRequest& request, const std::string& host) {
+  std::array<char, kRequestHeadBytes> room;  // not cleared: only what is filled is read
   HeadWriter writer{room};
-  writer.request_line(question.method, question.path);
-  writer.header("host", host);
-  for (const auto& [name, value] : question.headers) writer.header(name, value);
-  if (!question.body.empty()) writer.header("content-length", question.body.size());
+  writer.request_line(request.method, request.path);
+  if (!has_header(request.headers, "host")) writer.header("host", host);
+  if (!write_own(writer, request.headers)) return {};
+  if (!request.body.empty() || expects_body(request.method)) {
+    writer.header("content-length", request.body.size());
+  }
   const Result<std::string_view> head = writer.finish();
-  if (!head) return tl::unexpected(head.error());
-  return std::string{*head} + question.body;
+  return head ? std::string{*head} + request.body : std::string{};
 }
 
 }  // namespace
 
-std::string_view HttpAnswer::header(std::string_view name) const noexcept {
-  const auto found = std::ranges::find_if(
-      headers, [name](const auto& one) { return equals_ignoring_case(one.first, name); });
-  return found != headers.end() ? std::string_view{found->second} : std::string_view{};
+Parsed<HttpOrigin> HttpOrigin::load(HttpUrl url, const TlsClientOptions& tls,
+                                    std::string server_name) {
+  HttpOrigin origin{.url = std::move(url), .tls = nullptr, .server_name = std::move(server_name)};
+  if (!origin.url.is_tls) return origin;
+  Parsed<std::shared_ptr<const TlsClient>> loaded = TlsClient::load(tls);
+  if (!loaded) return tl::unexpected(std::move(loaded.error()));
+  origin.tls = *std::move(loaded);
+  return origin;
 }
 
-HttpClient::HttpClient(EventLoop& loop, Resolver& resolver, HttpTarget target,
-                       Callback<const Parsed<HttpAnswer>&> on_answer,
-                       const HttpClientOptions& options)
-    : loop_(loop),
-      resolver_(resolver),
-      target_(std::move(target)),
-      on_answer_(on_answer),
-      options_(options),
-      begin_(Callback<>::to<&HttpClient::begin>(*this)),
-      late_(Callback<>::to<&HttpClient::on_late>(*this)),
-      lookup_(Callback<const Resolution&>::to<&HttpClient::on_found>(*this)),
-      parser_(headers_) {}
+HttpClient::HttpClient(EventLoop& loop, Resolver& resolver, const HttpClientOptions& options)
+    : loop_(loop), resolver_(resolver), options_(options) {}
 
-// ---- asking -----------------------------------------------------------------------------------
-
-void HttpClient::ask(const HttpQuestion& question) {
-  Result<std::string> bytes = written(question, target_.host);
-  out_ = bytes ? *std::move(bytes) : std::string{};
-  parser_.expect_answer_to(question.method);
-  may_be_repeated_ = question.method == "GET" || question.method == "HEAD";
-  phase_ = Phase::looking_up;
-  loop_.set(late_, options_.within);
-  loop_.run_soon(begin_);
+HttpClient::~HttpClient() {
+  while (HttpCall* const call = failed_.front()) call->detach();
 }
 
-void HttpClient::begin() {
-  if (out_.empty()) return fail("the question cannot be written as a request");
-  sent_ = 0;
-  in_.clear();
-  answer_ = {};
-  is_reused_ = stream_.has_value();
-  if (!is_reused_) return look_up();
-  phase_ = Phase::sending;
-  on_stream();
+// Connections are shared only where they lead to the same place in the same way.
+ClientPool& HttpClient::pool_of(const HttpOrigin& origin) {
+  std::string key = fmt::format("{} {} {} {}", origin.url.server(), origin.url.endpoint.text(),
+                                origin.server_name, static_cast<const void*>(origin.tls.get()));
+  std::unique_ptr<ClientPool>& pool = pools_[key];
+  if (pool == nullptr) pool = std::make_unique<ClientPool>(*this, origin, std::move(key));
+  return *pool;
 }
 
-void HttpClient::look_up() {
-  const Endpoint& endpoint = target_.endpoint;
-  addresses_.clear();
-  phase_ = Phase::looking_up;
-  if (endpoint.kind == Endpoint::Kind::name)
-    return resolver_.resolve(endpoint.name, loop_, lookup_);
-  if (endpoint.kind == Endpoint::Kind::unix_path) {
-    addresses_.push_back(*SocketAddress::of_path(endpoint.name));
-  } else {
-    addresses_.push_back(SocketAddress::of(endpoint.address, endpoint.port));
+void HttpClient::send(const HttpOrigin& origin, const ClientRequest& request, HttpCall& call) {
+  call.cancel();
+  call.client_ = this;
+  call.method_ = request.method;
+  call.bytes_ = request_bytes(request, origin.url.host);
+  if (call.bytes_.empty()) {
+    return fail_later(
+        call, {.kind = HttpFailure::Kind::invalid_request,
+               .message = fmt::format("{}: the request cannot be written", origin.url.server())});
   }
-  connect_to_next();
-}
-
-void HttpClient::on_found(const Resolution& found) {
-  if (!found) return fail(found.error().message);
-  for (const IpAddress& address : **found) {
-    addresses_.push_back(SocketAddress::of(address, target_.endpoint.port));
+  if (origin.url.is_tls && origin.tls == nullptr) {
+    return fail_later(call,
+                      {.kind = HttpFailure::Kind::tls,
+                       .message = fmt::format("{}: no CAs were loaded", origin.url.server())});
   }
-  connect_to_next();
-}
-
-void HttpClient::connect_to_next() {
-  const SocketAddress to = addresses_.front();
-  addresses_.erase(addresses_.begin());
-  stream_.emplace(Callback<>::to<&HttpClient::on_stream>(*this));
-  ++connections_;
-  phase_ = Phase::connecting;
-  const IoResult result = stream_->connect(loop_, to);
-  if (result.is_failed()) return broken(result.why.text());
-  on_stream();
-}
-
-// ---- hearing ----------------------------------------------------------------------------------
-
-void HttpClient::on_stream() {
-  // Idle, a server has nothing to say: it hangs up.
-  if (phase_ == Phase::idle) return stream_.reset();
-  while (step()) {
+  call.timeout_ = request.timeout.value_or(options_.request_timeout);
+  if (!pool_of(origin).add(call)) {
+    return fail_later(call, {.kind = HttpFailure::Kind::overloaded,
+                             .message = fmt::format("{}: too many requests wait for a connection",
+                                                    origin.url.server())});
   }
+  loop_.set(call.deadline_, call.timeout_);
 }
 
-bool HttpClient::step() {
-  switch (phase_) {
-    case Phase::idle:
-    case Phase::looking_up: return false;
-    case Phase::connecting: return establish();
-    case Phase::sending: return send();
-    case Phase::head: return read_head();
-    case Phase::body: return read_body();
-  }
-  return false;
-}
-
-bool HttpClient::establish() {
-  const IoResult result = stream_->establish();
-  if (result.is_blocked()) return false;
-  if (!result.is_done()) {
-    broken(result.is_failed() ? result.why.text() : "the connection was closed");
-    return false;
-  }
-  phase_ = Phase::sending;
-  return true;
-}
-
-bool HttpClient::send() {
-  const IoResult result = stream_->write(std::string_view{out_}.substr(sent_));
-  if (result.is_blocked()) return false;
-  if (!result.is_done()) {
-    broken(result.is_failed() ? result.why.text() : "the connection was closed");
-    return false;
-  }
-  sent_ += result.bytes;
-  if (sent_ < out_.size()) return true;
-  parser_.reset();
-  phase_ = Phase::head;
-  return true;
-}
-
-bool HttpClient::read_head() {
-  if (in_.empty()) return read_more();
-  const HeadParse parsed = parser_.parse(in_);
-  if (parsed.state == HeadParse::State::need_more) return read_more();
-  if (parsed.state == HeadParse::State::fault) {
-    fail(parsed.fault.why);
-    return false;
-  }
-  const ResponseHead& head = parser_.head();
-  if (head.status < 200 && head.status != 101) {
-    in_.erase(0, parsed.head_bytes);
-    parser_.reset();
-    return true;
-  }
-  answer_.status = head.status;
-  for (const HeaderView& one : head.headers) answer_.headers.emplace_back(one.name, one.value);
-  keep_alive_ = head.keep_alive && head.body.kind != BodyFraming::Kind::until_close;
-  reader_ = BodyReader{head.body, trailers_};
-  in_.erase(0, parsed.head_bytes);
-  phase_ = Phase::body;
-  return true;
-}
-
-bool HttpClient::read_body() {
-  while (!reader_.is_done()) {
-    const BodyPiece piece = reader_.feed(in_);
-    if (piece.fault) {
-      fail(piece.fault.why);
-      return false;
-    }
-    answer_.body += piece.data;
-    in_.erase(0, piece.consumed);
-    if (answer_.body.size() > options_.body_bytes_max) {
-      fail("the answer is too large");
-      return false;
-    }
-    if (piece.consumed == 0) return read_more();
-  }
-  // What nobody asked for makes the connection useless.
-  if (!keep_alive_ || !in_.empty()) stream_.reset();
-  finish(std::move(answer_));
-  return false;
-}
-
-bool HttpClient::read_more() {
-  const std::size_t before = in_.size();
-  in_.resize(before + kReadBytes);
-  const IoResult result = stream_->read({in_.data() + before, kReadBytes});
-  in_.resize(before + (result.is_done() ? result.bytes : 0));
-  if (result.is_done()) return true;
-  if (result.is_blocked()) return false;
-  const bool is_whole = phase_ == Phase::body && result.is_closed() && !reader_.end_of_input();
-  if (is_whole) return true;
-  broken(result.is_failed() ? result.why.text() : "the server closed without a whole answer");
-  return false;
-}
-
-// ---- ends -------------------------------------------------------------------------------------
-
-void HttpClient::on_late() {
-  fail(fmt::format("no answer within {} ms", options_.within.count() / 1'000'000));
-}
-
-// The connection is. There may be another address, or another chance.
-void HttpClient::broken(const std::string& why) {
-  if (phase_ == Phase::connecting && !addresses_.empty()) return connect_to_next();
-  const bool said_nothing = phase_ != Phase::body && in_.empty();
-  if (is_reused_ && may_be_repeated_ && said_nothing) {
-    is_reused_ = false;
-    sent_ = 0;
-    return look_up();
-  }
-  fail(why);
-}
-
-void HttpClient::fail(const std::string& why) {
-  stream_.reset();
-  lookup_.cancel();
-  finish(mistake(fmt::format("{}: {}", target_.text, why)));
-}
-
-// Last of all: whoever hears of it may ask again, or end this.
-// NOLINTNEXTLINE(performance-unnecessary-value-param): what belongs to this may go with it
-void HttpClient::finish(Parsed<HttpAnswer> answer) {
-  late_.cancel();
-  phase_ = Phase::idle;
-  const Callback<const Parsed<HttpAnswer>&> tell = on_answer_;
-  tell(answer);
+void HttpClient::fail_later(HttpCall& call, HttpFailure failure) {
+  call.failure_ = std::move(failure);
+  failed_.push_back(call);
+  loop_.run_soon(call.report_);
 }
 
 }  // namespace sluice::net

@@ -1,117 +1,68 @@
-// Asks a server over HTTP/1.1, one question at a time.
+// Requests over HTTP/1.1, asynchronous, on an event loop: for JWKS, the rules service, health
+// checks, telemetry and commands.
 //
-// The connection stays open for the next question if the server agrees. One that was idle may have
-// been closed by the server just now, so a question that may be repeated is asked once more on a
-// new one. Addresses of a name are tried in turn. Everything is bounded: the time for all of it,
-// the size of the answer. One thread; loop and resolver outlive it.
+// Connections stay open and are used again, a few to each origin; further requests wait in line. An
+// idle connection may have been closed by the server just now, so a request that may be repeated
+// (GET, HEAD) is sent once more on a new one. Addresses of a name are tried in turn. Redirects are
+// not followed. Everything is bounded: the time to connect, the time of a whole request, sizes of
+// headers and bodies, connections, requests in line.
+//
+// One thread; loop and resolver outlive it. Requests that are in flight when it ends are cancelled.
 #pragma once
 
 #include "net/event_loop.h"
-#include "net/http/body_reader.h"
-#include "net/http/client/http_target.h"
-#include "net/http/response_parser.h"
-#include "net/lookup.h"
+#include "net/http/client/client_pool.h"
+#include "net/http/client/http_call.h"
+#include "net/http/client/http_origin.h"
+#include "net/http/fault.h"
 #include "net/resolver.h"
-#include "net/stream.h"
-#include <sluice/diagnostic.h>
 #include <sluice/time.h>
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <map>
+#include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace sluice::net {
 
-using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
-
-// Host and Content-Length are added.
-struct HttpQuestion {
-  std::string method = "GET";
-  std::string path = "/";  // with the query
-  HttpHeaders headers;
-  std::string body;
-};
-
-struct HttpAnswer {
-  std::uint16_t status = 0;
-  HttpHeaders headers;
-  std::string body;
-
-  // The first of that name, whatever its case; empty if there is none.
-  [[nodiscard]] std::string_view header(std::string_view name) const noexcept;
-};
-
 struct HttpClientOptions {
-  Nanos within{std::chrono::seconds{5}};
+  Nanos connect_timeout{std::chrono::seconds{2}};  // for each address, TLS included
+  Nanos request_timeout{std::chrono::seconds{5}};  // from `send` to the last byte
+  Nanos keepalive_timeout{std::chrono::seconds{30}};
+  HeadLimits head;
   std::size_t body_bytes_max = std::size_t{64} << 20U;
+  std::size_t connections_max = 4;  // to each origin
+  std::size_t waiting_max = 64;     // requests in line for one of these; beyond: failed at once
 };
 
 class HttpClient {
  public:
-  // The callback may ask again, or end the client.
-  HttpClient(EventLoop& loop, Resolver& resolver, HttpTarget target,
-             Callback<const Parsed<HttpAnswer>&> on_answer, const HttpClientOptions& options = {});
+  HttpClient(EventLoop& loop, Resolver& resolver, const HttpClientOptions& options = {});
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
-  ~HttpClient() = default;
+  ~HttpClient();
 
-  // Not while it waits for an answer. The callback hears of it later, never from inside.
-  void ask(const HttpQuestion& question);
-  [[nodiscard]] bool is_waiting() const noexcept { return phase_ != Phase::idle; }
+  // What the call was at before is cancelled. Its callbacks come later, never from inside.
+  void send(const HttpOrigin& origin, const ClientRequest& request, HttpCall& call);
+
   [[nodiscard]] std::uint64_t connections() const noexcept {
     return connections_;
   }  // opened so far
 
  private:
-  enum class Phase : std::uint8_t { idle, looking_up, connecting, sending, head, body };
+  friend class ClientPool;
 
-  void begin();
-  void look_up();
-  void on_found(const Resolution& found);
-  void connect_to_next();
-  void on_stream();
-  void on_late();
-  [[nodiscard]] bool step();  // false: nothing more can be done now
-  [[nodiscard]] bool establish();
-  [[nodiscard]] bool send();
-  [[nodiscard]] bool read_head();
-  [[nodiscard]] bool read_body();
-  [[nodiscard]] bool read_more();
-  void broken(const std::string& why);
-  void finish(Parsed<HttpAnswer> answer);
-  void fail(const std::string& why);
+  [[nodiscard]] ClientPool& pool_of(const HttpOrigin& origin);
+  void fail_later(HttpCall& call, HttpFailure failure);
 
   EventLoop& loop_;
   Resolver& resolver_;
-  const HttpTarget target_;
-  const Callback<const Parsed<HttpAnswer>&> on_answer_;
   const HttpClientOptions options_;
-
-  Task begin_;
-  Timer late_;
-  Lookup lookup_;
-  std::optional<Stream> stream_;
-  std::vector<SocketAddress> addresses_;  // not yet tried
-  Phase phase_ = Phase::idle;
-  bool is_reused_ = false;  // the connection has answered before
-  bool may_be_repeated_ = false;
   std::uint64_t connections_ = 0;
-
-  std::string out_;
-  std::size_t sent_ = 0;
-  std::string in_;
-  std::array<HeaderView, kHeadersMax> headers_;
-  std::array<HeaderView, 16> trailers_;
-  ResponseParser parser_;
-  BodyReader reader_;
-  bool keep_alive_ = false;
-  HttpAnswer answer_;
+  std::map<std::string, std::unique_ptr<ClientPool>> pools_;  // that have connections or requests
+  List<HttpCall> failed_;                                     // and are about to hear of it
 };
 
 }  // namespace sluice::net

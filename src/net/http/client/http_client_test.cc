@@ -1,225 +1,242 @@
+// Single requests: what is sent, and what is made of the response.
+
 #include "net/http/client/http_client.h"
 
-#include "net/net_fixture.h"
+#include "net/http/client/blocking_client.h"
+#include "net/http/client/client_fixture.h"
+#include "support/temp_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <deque>
-#include <functional>
-#include <list>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace sluice::net {
 namespace {
 
 using namespace std::chrono_literals;
+using Kind = HttpFailure::Kind;
 
-// Answers whole heads with what it was told, in turn; an empty text hangs up.
-class ScriptedServer {
- public:
-  explicit ScriptedServer(EventLoop& loop, const Endpoint& endpoint = testing::free_port())
-      : loop_(loop),
-        listener_(listen_on(endpoint).value()),
-        acceptor_(Callback<Accepted>::to<&ScriptedServer::accept>(*this)) {
-    if (!acceptor_.start(loop, listener_.descriptor())) std::abort();
-  }
+constexpr const char* kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-  std::deque<std::string> answers;
-  std::string heard;
-  std::size_t connections = 0;
-  bool hangs_up = false;  // behind every answer
+class Client : public testing::HttpClientTest {};
 
-  [[nodiscard]] std::string url() const { return "http://" + listener_.endpoint().text(); }
-
- private:
-  class Client {
-   public:
-    explicit Client(ScriptedServer& server) : server_(server) {}
-    Stream stream{Callback<>::to<&Client::on_ready>(*this)};
-
-   private:
-    void on_ready() {
-      if (!stream.is_open()) return;
-      std::array<char, 4096> room;
-      for (IoResult read = stream.read(room); read.is_done(); read = stream.read(room)) {
-        server_.heard.append(room.data(), read.bytes);
-        pending_.append(room.data(), read.bytes);
-      }
-      while (pending_.find("\r\n\r\n") != std::string::npos && stream.is_open()) {
-        pending_.erase(0, pending_.find("\r\n\r\n") + 4);
-        answer();
-      }
-    }
-    void answer() {
-      if (server_.answers.empty()) return;
-      const std::string text = server_.answers.front();
-      server_.answers.pop_front();
-      if (!text.empty()) (void)stream.write(text);
-      if (text.empty() || server_.hangs_up) stream.close();
-    }
-    ScriptedServer& server_;
-    std::string pending_;
-  };
-
-  void accept(Accepted accepted) {
-    ++connections;
-    clients_.emplace_back(*this);
-    (void)clients_.back().stream.open(loop_, std::move(accepted.descriptor));
-  }
-
-  EventLoop& loop_;
-  Listener listener_;
-  Acceptor acceptor_;
-  std::list<Client> clients_;
-};
-
-class HttpClientTest : public ::testing::Test {
- protected:
-  void make(const std::string& url, const HttpClientOptions& options = {}) {
-    client_ = std::make_unique<HttpClient>(
-        *loop_, resolver_, HttpTarget::parse(url).value(),
-        Callback<const Parsed<HttpAnswer>&>::to<&HttpClientTest::on_answer>(*this), options);
-  }
-  Parsed<HttpAnswer> ask(const HttpQuestion& question = {}) {
-    answer_.reset();
-    client_->ask(question);
-    EXPECT_FALSE(answer_) << "never from inside";
-    EXPECT_TRUE(loop_.until([&] { return answer_.has_value(); }));
-    return answer_.value_or(mistake("nothing came"));
-  }
-  std::string failure(const HttpQuestion& question = {}) {
-    const Parsed<HttpAnswer> answer = ask(question);
-    return answer ? "answered " + std::to_string(answer->status) : answer.error().message;
-  }
-
-  testing::Loop loop_;
-  Resolver resolver_;
-  ScriptedServer server_{*loop_};
-  std::unique_ptr<HttpClient> client_;
-  std::optional<Parsed<HttpAnswer>> answer_;
-
- private:
-  void on_answer(const Parsed<HttpAnswer>& answer) { answer_ = answer; }
-};
-
-TEST_F(HttpClientTest, AsksAndHearsOnOneConnection) {
+TEST_F(Client, SendsAndReceivesOnOneConnection) {
   make(server_.url());
-  server_.answers = {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\n\r\nhello",
-                     "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n"
-                     "3\r\nabc\r\n0\r\n\r\n"};
-  const Parsed<HttpAnswer> first = ask({.path = "/a?b", .headers = {{"accept", "*/*"}}});
-  ASSERT_TRUE(first) << first.error().text();
+  server_.responses = {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\n\r\nhello",
+                       "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n"
+                       "3\r\nabc\r\n0\r\n\r\n"};
+  const HttpResult first = ask({.path = "/a?b", .headers = {{"accept", "*/*"}}});
+  ASSERT_TRUE(first) << first.error().message;
   EXPECT_EQ(first->status, 200);
   EXPECT_EQ(first->body, "hello");
   EXPECT_EQ(first->header("x-a"), "b");
   EXPECT_TRUE(server_.heard.starts_with("GET /a?b HTTP/1.1\r\nhost: 127.0.0.1:"));
   EXPECT_NE(server_.heard.find("accept: */*\r\n"), std::string::npos);
+  EXPECT_EQ(server_.heard.find("content-length"), std::string::npos);
   EXPECT_EQ(ask()->body, "abc");
   EXPECT_EQ(server_.connections, 1U);
 }
 
-TEST_F(HttpClientTest, SendsABody) {
+TEST_F(Client, SendsABody) {
   make(server_.url());
-  server_.answers = {"HTTP/1.1 204 No Content\r\n\r\n"};
+  server_.responses = {"HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n"};
   EXPECT_EQ(ask({.method = "POST", .body = "payload"})->status, 204);
   EXPECT_TRUE(loop_.until([&] { return server_.heard.ends_with("\r\n\r\npayload"); }));
   EXPECT_NE(server_.heard.find("content-length: 7\r\n"), std::string::npos);
+  EXPECT_EQ(ask({.method = "PUT"})->status, 204);
+  EXPECT_NE(server_.heard.find("content-length: 0\r\n"), std::string::npos);
 }
 
-TEST_F(HttpClientTest, ReadsUntilTheEndWhereNoLengthIsGiven) {
+TEST_F(Client, MayBeTheClientOfAnotherHost) {
+  make(server_.url());
+  server_.responses = {kOk};
+  EXPECT_TRUE(ask({.headers = {{"Host", "app.example"}}}));
+  EXPECT_TRUE(server_.heard.starts_with("GET / HTTP/1.1\r\nHost: app.example\r\n\r\n"))
+      << server_.heard;
+}
+
+TEST_F(Client, ReadsUntilTheEndWhereNoLengthIsGiven) {
   make(server_.url());
   server_.hangs_up = true;
-  server_.answers = {"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\nall of it"};
+  server_.responses = {"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\nall of it"};
   EXPECT_EQ(ask()->body, "all of it");
 }
 
-TEST_F(HttpClientTest, ExpectsNoBodyOfAnAnswerToHead) {
+TEST_F(Client, ExpectsNoBodyOfAResponseToHead) {
   make(server_.url());
-  server_.answers = {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-                     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"};
+  server_.responses = {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", kOk};
   EXPECT_EQ(ask({.method = "HEAD"})->body, "");
   EXPECT_EQ(ask()->body, "ok");
+  EXPECT_EQ(server_.connections, 1U);
 }
 
-// The server may have closed an idle connection while the question was on its way.
-TEST_F(HttpClientTest, AsksOnceMoreWhereAnIdleConnectionWasClosed) {
+// In whatever pieces it comes.
+TEST_F(Client, ReadsAResponseByteByByte) {
   make(server_.url());
-  const std::string ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-  server_.answers = {ok, "", ok};
-  EXPECT_TRUE(ask());
+  testing::Asked asked;
+  client_->send(origin_, {}, asked.call);
+  ASSERT_TRUE(loop_.until([&] { return server_.heard.ends_with("\r\n\r\n"); }));
+  for (const char c : std::string_view{"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"
+                                       "Transfer-Encoding: chunked\r\n\r\n"
+                                       "4;x=y\r\nWiki\r\n5\r\npedia\r\n0\r\nT: u\r\n\r\n"}) {
+    EXPECT_FALSE(asked.result);
+    server_.say({&c, 1});
+    for (int i = 0; i < 3; ++i) loop_->turn(Nanos{0});
+  }
+  EXPECT_EQ(asked.text(), "200 Wikipedia");
+  server_.responses = {kOk};
   EXPECT_EQ(ask()->body, "ok");
-  EXPECT_EQ(server_.connections, 2U);
-  EXPECT_EQ(client_->connections(), 2U);
-  // But not what may happen twice, and not a second time.
-  server_.answers = {""};
-  EXPECT_NE(failure({.method = "POST"}).find("without a whole answer"), std::string::npos);
-  server_.answers = {""};
-  EXPECT_NE(failure().find("without a whole answer"), std::string::npos);
+  EXPECT_EQ(server_.connections, 1U);
 }
 
-TEST_F(HttpClientTest, SaysWhatIsWrongWithAnAnswer) {
+TEST_F(Client, SaysWhatIsWrongWithAResponse) {
   make(server_.url());
-  server_.answers = {"HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\n"};
-  EXPECT_TRUE(failure().starts_with(server_.url() + ": "));
-  server_.answers = {"SSH-2.0-OpenSSH_9.2\r\n\r\n"};
-  EXPECT_NE(failure().find("does not begin with a version"), std::string::npos);
+  const std::vector<std::string> wrong{
+      "HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+      "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+      "HTTP/2 200 OK\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nX: " + std::string(40'000, 'x') + "\r\n\r\n",
+      "SSH-2.0-OpenSSH_9.2\r\n\r\n",
+  };
+  for (const std::string& one : wrong) {
+    server_.responses = {one};
+    const HttpFailure why = failure();
+    EXPECT_EQ(why.kind, Kind::malformed) << one.substr(0, 60) << why.message;
+    EXPECT_TRUE(why.message.starts_with(server_.url() + ": ")) << why.message;
+  }
+}
+
+// A response that is cut off, wherever that is, is none.
+TEST_F(Client, TakesNothingThatIsCutOff) {
+  make(server_.url());
   server_.hangs_up = true;
-  server_.answers = {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel"};
-  EXPECT_NE(failure().find("without a whole answer"), std::string::npos);
+  for (const std::string_view whole :
+       {std::string_view{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"},
+        std::string_view{
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"}}) {
+    for (std::size_t size = 1; size < whole.size(); ++size) {
+      server_.responses = {std::string{whole.substr(0, size)}};
+      const HttpFailure why = failure();
+      EXPECT_EQ(why.kind, Kind::closed) << size;
+      EXPECT_NE(why.message.find("without a whole response"), std::string::npos) << why.message;
+    }
+    server_.responses = {std::string{whole}};
+    EXPECT_EQ(ask()->body, "hello");
+  }
 }
 
-TEST_F(HttpClientTest, BoundsTimeAndSize) {
-  make(server_.url(), {.within = 20ms, .body_bytes_max = 8});
-  EXPECT_NE(failure().find("no answer within 20 ms"), std::string::npos);
+TEST_F(Client, BoundsTheBody) {
   make(server_.url(), {.body_bytes_max = 8});
-  server_.answers = {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n123456789"};
-  EXPECT_NE(failure().find("too large"), std::string::npos);
+  server_.responses = {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"};
+  EXPECT_EQ(failure().kind, Kind::too_large) << "without waiting for it";
+  server_.responses = {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n123456789\r\n"};
+  EXPECT_EQ(failure().kind, Kind::too_large);
+  server_.responses = {"HTTP/1.1 200 OK\r\n\r\n123456789"};
+  EXPECT_NE(failure().message.find("too large"), std::string::npos);
+  server_.responses = {"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n12345678"};
+  EXPECT_EQ(ask()->body, "12345678");
 }
 
-TEST_F(HttpClientTest, SaysThatNobodyListens) {
+TEST_F(Client, SaysThatNothingListens) {
   const Endpoint gone = listen_on(testing::free_port()).value().endpoint();
   make("http://" + gone.text());
-  EXPECT_NE(failure().find("refused"), std::string::npos);
+  EXPECT_EQ(failure().kind, Kind::connect);
+  EXPECT_NE(failure().message.find("refused"), std::string::npos);
   make("http://no-such-host.invalid:80");
-  EXPECT_NE(failure().find("no-such-host.invalid"), std::string::npos);
+  const HttpFailure unknown = failure();
+  EXPECT_EQ(unknown.kind, Kind::name);
+  EXPECT_NE(unknown.message.find("no-such-host.invalid"), std::string::npos);
+  origin_.url.endpoint = Endpoint::of_path("/" + std::string(200, 'x'));
+  EXPECT_EQ(failure().kind, Kind::connect);
 }
 
-// A name may have addresses at which nobody listens: localhost is ::1 as well.
-TEST_F(HttpClientTest, TriesEveryAddressOfAName) {
+// A name may have addresses at which nothing listens: localhost is ::1 as well.
+TEST_F(Client, TriesEveryAddressOfAName) {
   const std::string url = server_.url();
   make("http://localhost" + url.substr(url.rfind(':')));
-  server_.answers = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"};
-  const Parsed<HttpAnswer> answer = ask();
-  ASSERT_TRUE(answer) << answer.error().text();
-  EXPECT_EQ(answer->body, "ok");
+  server_.responses = {kOk};
+  const HttpResult result = ask();
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->body, "ok");
 }
 
-TEST_F(HttpClientTest, RefusesToWriteWhatIsNoRequest) {
+TEST_F(Client, ReachesUnixSockets) {
+  const sluice::testing::TempFolder folder;
+  testing::ScriptedServer local{*loop_, Endpoint::of_path(folder.file("socket"))};
+  local.responses = {kOk};
+  make("unix:" + folder.file("socket"));
+  EXPECT_EQ(ask()->body, "ok");
+  EXPECT_NE(local.heard.find("host: localhost\r\n"), std::string::npos);
+}
+
+TEST_F(Client, RefusesToWriteWhatIsNoRequest) {
   make(server_.url());
-  EXPECT_NE(failure({.path = "/a b"}).find("cannot be written"), std::string::npos);
-  EXPECT_NE(failure({.headers = {{"a", "b\r\nc: d"}}}).find("cannot be written"),
-            std::string::npos);
+  for (const ClientRequest& wrong : std::vector<ClientRequest>{
+           {.path = "/a b"},
+           {.path = ""},
+           {.method = "GE T"},
+           {.headers = {{"a", "b\r\nc: d"}}},
+           {.headers = {{"content-length", "5"}}},
+           {.headers = {{"Transfer-Encoding", "chunked"}}},
+           {.headers = {{"connection", "close"}}},
+           {.headers = {{"a", std::string(20'000, 'a')}}},
+       }) {
+    EXPECT_EQ(failure(wrong).kind, Kind::invalid_request);
+  }
+  EXPECT_EQ(server_.connections, 0U);
 }
 
-TEST(HttpTarget, IsReadAsPeopleWriteIt) {
-  const auto endpoint = [](std::string_view text) {
-    const auto target = HttpTarget::parse(text);
-    return target ? target->endpoint.text() + " " + target->host : std::string{"no"};
-  };
-  EXPECT_EQ(endpoint("http://127.0.0.1:9090"), "127.0.0.1:9090 127.0.0.1:9090");
-  EXPECT_EQ(endpoint("127.0.0.1:9090"), "127.0.0.1:9090 127.0.0.1:9090");
-  EXPECT_EQ(endpoint("http://a.example/"), "a.example:80 a.example");
-  EXPECT_EQ(endpoint("http://[::1]"), "[::1]:80 [::1]");
-  EXPECT_EQ(endpoint("http://[::1]:90"), "[::1]:90 [::1]:90");
-  EXPECT_EQ(endpoint("unix:/run/s"), "unix:/run/s localhost");
-  for (const char* wrong : {"", "https://a.example", "http://", "http://:80", "http://a b:1",
-                            "http://a.example/path", "unix:relative", "ftp://a"}) {
-    EXPECT_EQ(endpoint(wrong), "no") << wrong;
-  }
+// A server may reject an upload, and read no more of it.
+TEST_F(Client, HearsAResponseBeforeTheRequestIsSent) {
+  make(server_.url());
+  server_.hangs_up = true;
+  server_.responses = {"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno"};
+  const HttpResult result = ask({.method = "POST", .body = std::string(20'000'000, 'b')});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->status, 413);
+}
+
+TEST_F(Client, HandsABodyOnAsItComes) {
+  make(server_.url(), {.body_bytes_max = 4});
+  testing::Asked asked;
+  client_->send(origin_, {.timeout = 1h}, asked.streaming);
+  ASSERT_TRUE(loop_.until([&] { return server_.heard.ends_with("\r\n\r\n"); }));
+  server_.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nfirst \r\n");
+  EXPECT_TRUE(loop_.until([&] { return asked.streamed == "first "; }));
+  EXPECT_FALSE(asked.result);
+  server_.say("6\r\nsecond\r\n0\r\n\r\n");
+  EXPECT_TRUE(loop_.until([&] { return asked.result.has_value(); }));
+  EXPECT_EQ(asked.text(), "200 ");
+  EXPECT_EQ(asked.streamed, "first second");
+}
+
+TEST(BlockingClient, WaitsForResponses) {
+  testing::Loop loop;
+  testing::ScriptedServer server{*loop};
+  server.responses = {kOk, kOk};
+  const std::string url = server.url();
+  std::vector<std::string> bodies;
+  std::jthread asking{[&] {
+    const SystemClock clock;
+    const auto client = BlockingHttpClient::create(clock).value();
+    const HttpOrigin origin = HttpOrigin::load(HttpUrl::parse(url).value()).value();
+    for (int i = 0; i < 2; ++i) {
+      bodies.push_back(client->fetch(origin, {}).value().body);
+      client->pause(1ms);
+    }
+    loop->stop();
+  }};
+  loop->run();
+  asking.join();
+  EXPECT_EQ(bodies, (std::vector<std::string>{"ok", "ok"}));
+  EXPECT_EQ(server.connections, 1U);
 }
 
 }  // namespace

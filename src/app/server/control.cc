@@ -1,0 +1,322 @@
+#include "app/server/control.h"
+
+#include "app/server/logged_fields.h"
+#include "app/server/serve_files.h"
+#include "base/read_file.h"
+#include "base/text.h"
+#include "config/document.h"
+#include "frontend/request_meters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+namespace sluice::app {
+namespace {
+
+// Routes read paths as the rules do.
+bool reads_paths_alike(const rules::RuleList& a, const rules::RuleList& b) noexcept {
+  const auto same = [](const auto& one, const auto& other) {
+    return one.everywhere == other.everywhere && one.hosts == other.hosts;
+  };
+  return same(a.case_insensitive_paths, b.case_insensitive_paths) &&
+         same(a.ignore_path_parameters, b.ignore_path_parameters) &&
+         a.escaped_slashes == b.escaped_slashes;
+}
+
+rules::WatchedPaths union_of(const rules::WatchedPaths& a, const rules::WatchedPaths& b) {
+  rules::WatchedPaths all;
+  std::ranges::set_union(a.files, b.files, std::back_inserter(all.files));
+  std::ranges::set_union(a.folders, b.folders, std::back_inserter(all.folders));
+  return all;
+}
+
+// Requests to an upstream are counted under its name.
+std::shared_ptr<const gateway::GatewayOptions> metered(gateway::GatewayOptions options,
+                                                       metrics::Registry& registry) {
+  for (gateway::UpstreamOptions& upstream : options.upstreams) {
+    upstream.meters = std::make_shared<const frontend::UpstreamMeters>(registry, upstream.name);
+  }
+  return std::make_shared<const gateway::GatewayOptions>(std::move(options));
+}
+
+}  // namespace
+
+Control::Control(Parts parts)
+    : parts_(std::move(parts)),
+      thread_(std::this_thread::get_id()),
+      tickets_(parts_.loop, std::make_shared<net::TicketKeys>()),
+      text_(parts_.text) {}
+
+// ---- the start --------------------------------------------------------------------------------
+
+bool Control::read(config::Diagnostics& diagnostics) {
+  config::Diagnostics found;
+  in_force_ = read_with(text_, rules_, found);
+  // With the rules of another file all is read again, and its warnings are reported then.
+  if (!found.ok() || !in_force_.rules_file) diagnostics = std::move(found);
+  if (!diagnostics.ok()) return false;
+  named_ = named_files(in_force_);
+  watch(named_);
+  return true;
+}
+
+bool Control::open(metrics::Registry& registry, ServerFacts& facts,
+                   config::Diagnostics& diagnostics) {
+  registry_ = &registry;
+  facts_ = &facts;
+  began_with_ = in_force_;
+  state_ = EngineState::open(in_force_, parts_.clock, diagnostics);
+  Files files = load(in_force_.serve, diagnostics);  // all that is wrong is reported at once
+  if (state_ == nullptr || !diagnostics.ok()) return false;
+  publish_all(in_force_, std::move(files));
+  if (!in_force_.rules_file) return true;
+
+  const RulesFileConfig& config = *in_force_.rules_file;
+  feed_ = std::make_unique<RuleFeed>(
+      config, RuleFeed::Parts{.clock = parts_.clock,
+                              .accept = [this](const auto& fetched) { return take_rules(fetched); },
+                              .say = parts_.say_later});
+  Parsed<void> started = feed_->start();
+  if (!started) {
+    in_force_.files.error(config.file, std::move(started.error()), diagnostics);
+    return false;
+  }
+  (void)read_with(text_, rules_, diagnostics);  // for its warnings
+  return diagnostics.ok();
+}
+
+// ---- the file, and files that it names --------------------------------------------------------
+
+// Between the reading of the file and the watch over it.
+void Control::reload_if_changed() {
+  const Parsed<std::string> text =
+      read_trusted_file(parts_.file, config::DocumentOptions{}.bytes_max);
+  if (!text || *text != parts_.text) reload();
+}
+
+void Control::reload() {
+  if (facts_->phase() == Phase::draining) return;
+  parts_.manager.reloading(parts_.clock.now().mono);
+  if (feed_ != nullptr) feed_->read_now();
+  config::Diagnostics diagnostics;
+  if (apply_file(diagnostics)) return parts_.manager.ready("serving");
+  facts_->kept_the_old(parts_.clock.now().wall());
+  parts_.say(LogLevel::error, "kept the old configuration:\n" + all_of(diagnostics).message);
+  parts_.manager.ready("serving; the new file is wrong");
+}
+
+// False, with what is wrong reported: everything stays as it was.
+bool Control::apply_file(config::Diagnostics& diagnostics) {
+  Parsed<std::string> text = read_trusted_file(parts_.file, config::DocumentOptions{}.bytes_max);
+  if (!text) {
+    diagnostics.error(std::move(text.error()));
+    return false;
+  }
+  Configuration next = read_with(*text, rules_, diagnostics);
+  if (!diagnostics.ok()) return false;
+  if (next.rules_file != began_with_.rules_file) {
+    diagnostics.error({.message = "rules_from has changed, which needs a restart",
+                       .remedy = "restart the server, or write what it was before"});
+    return false;
+  }
+  // Before they are read. While the new ones cannot be used, those in force matter as well.
+  rules::WatchedPaths named = named_files(next);
+  watch(union_of(named, named_));
+  Files files = load(next.serve, diagnostics);
+  if (!diagnostics.ok()) {
+    (void)load_clients(next.clients, diagnostics);  // all that is wrong is reported at once
+    return false;
+  }
+  if (!state_->replace(next, diagnostics)) return false;
+  publish_all(next, std::move(files));
+
+  named_ = std::move(named);
+  text_ = *std::move(text);
+  in_force_ = std::move(next);
+  const std::size_t rules = in_force_.rules.rules.size();
+  facts_->took_over(rules, parts_.clock.now().wall());
+  parts_.say(LogLevel::info, "took over the new configuration: " + counted(rules, "rule"));
+  if (diagnostics.warnings() > 0) parts_.say(LogLevel::warning, all_of(diagnostics).message);
+  const std::vector<std::string_view> later = need_restart(in_force_);
+  if (!later.empty()) {
+    parts_.say(LogLevel::warning, fmt::format("needs a restart, and is as before until then: {}",
+                                              fmt::join(later, ", ")));
+  }
+  return true;
+}
+
+// The rules are those of the file itself, unless it names another.
+Configuration Control::read_with(const std::string& text, const RulesText& rules,
+                                 config::Diagnostics& diagnostics) const {
+  return read_configuration(text, parts_.file, diagnostics, &rules);
+}
+
+Control::Files Control::load(const ServeConfig& serve, config::Diagnostics& diagnostics) {
+  Files files{.tls = load_tls(serve, diagnostics, tickets_.keys()),
+              .guard = load_guard(serve, diagnostics),
+              .log = {}};
+  const bool has_log = published_.version() > 0;
+  if (has_log) files.log = snapshot().access_log;
+  if (!has_log || serve.access_log != files.log.config) {
+    if (auto opened = load_access_log(serve, diagnostics)) files.log = *std::move(opened);
+  }
+  if (!has_same_admin(serve)) return files;
+  if (admin_needs_token_ && serve.admin.token_file.empty()) {
+    diagnostics.error({.message = "the admin listener can be reached from elsewhere, and would ask "
+                                  "for no token",
+                       .remedy = "write admin: {token_file: FILE}"});
+  }
+  return files;
+}
+
+// ---- the rules' own file ----------------------------------------------------------------------
+
+// At the start this is the control thread; later it is the feed's, which waits for the control
+// thread, or until that stops.
+Parsed<void> Control::take_rules(const rules::Fetched& fetched) {
+  if (std::this_thread::get_id() == thread_) return apply_rules(fetched);
+  auto handed = std::make_shared<std::promise<Parsed<void>>>();
+  std::future<Parsed<void>> result = handed->get_future();
+  {
+    const std::lock_guard guard{mutex_};
+    if (stopped_) return mistake("the server is stopping");
+    waiting_ = std::move(handed);
+  }
+  parts_.loop.post([this, fetched] {
+    Parsed<void> applied = apply_rules(fetched);
+    const std::lock_guard guard{mutex_};
+    if (auto waiting = std::exchange(waiting_, nullptr)) waiting->set_value(std::move(applied));
+  });
+  return result.get();
+}
+
+Parsed<void> Control::apply_rules(const rules::Fetched& fetched) {
+  RulesText rules{.text = fetched.text, .file = fetched.where};
+  config::Diagnostics diagnostics;
+  Configuration next = read_with(text_, rules, diagnostics);
+  if (!diagnostics.ok() || !state_->replace_rules(next, diagnostics)) {
+    return tl::unexpected(all_of(diagnostics));
+  }
+  publish_rules(next);
+
+  const bool is_first = rules_.file.empty();
+  rules_ = std::move(rules);
+  in_force_ = std::move(next);
+  const std::size_t count = in_force_.rules.rules.size();
+  facts_->took_rules(count);
+  if (is_first) return {};  // the start reports them
+  parts_.say(LogLevel::info,
+             fmt::format("took over the rules in {}: {}", rules_.file, counted(count, "rule")));
+  if (diagnostics.warnings() > 0) parts_.say(LogLevel::warning, all_of(diagnostics).message);
+  return {};
+}
+
+// ---- the log ----------------------------------------------------------------------------------
+
+void Control::reopen_log() {
+  ServerSnapshot next = snapshot();
+  const AccessLogConfig& config = next.access_log.config;
+  if (config.file.empty() || config.file == "-") return;
+  auto opened = open_access_log(config);
+  if (!opened) {
+    return parts_.say(LogLevel::error, "kept the old access log: " + opened.error().text());
+  }
+  next.access_log = *std::move(opened);
+  publish(std::move(next));
+  parts_.say(LogLevel::info, "opened the access log anew");
+}
+
+// ---- publication ------------------------------------------------------------------------------
+
+void Control::publish_all(const Configuration& configuration, Files files) {
+  const ServeConfig& serve = configuration.serve;
+  ServerSnapshot next;
+  if (published_.version() > 0) next = snapshot();
+  next.gateway = metered(serve.gateway, *registry_);
+  next.tls = std::move(files.tls);
+  next.access_log = std::move(files.log);
+  next.drain = serve.drain;
+  // What suffices for other addresses may be too little for those that are open, unless it is a
+  // token.
+  if (has_same_admin(serve) || !serve.admin.token_file.empty()) next.guard = std::move(files.guard);
+  publish(with_rules(std::move(next), configuration));
+}
+
+void Control::publish_rules(const Configuration& configuration) {
+  ServerSnapshot next = snapshot();
+  if (!reads_paths_alike(configuration.rules, in_force_.rules)) {
+    next.gateway = metered(configuration.serve.gateway, *registry_);
+  }
+  publish(with_rules(std::move(next), configuration));
+}
+
+ServerSnapshot Control::with_rules(ServerSnapshot snapshot,
+                                   const Configuration& configuration) const {
+  snapshot.engine = state_->content();
+  snapshot.counters = std::make_shared<const frontend::DecisionCounters>(
+      *registry_, snapshot.engine.snapshot->shared_rules());
+  snapshot.logged =
+      std::make_shared<const frontend::AccessFormat::Options>(logged_fields(configuration));
+  return snapshot;
+}
+
+void Control::publish(ServerSnapshot snapshot) {
+  const auto before = published_.version() > 0 ? published_.get()->gateway : snapshot.gateway;
+  if (before != snapshot.gateway) {
+    parts_.upstreams_replaced(before->upstreams, snapshot.gateway->upstreams);
+  }
+  published_.publish(std::make_shared<const ServerSnapshot>(std::move(snapshot)));
+  parts_.wake();
+}
+
+// ---- around it --------------------------------------------------------------------------------
+
+// The file itself, and what it names.
+void Control::watch(rules::WatchedPaths paths) {
+  paths.files.push_back(std::filesystem::absolute(parts_.file).string());
+  if (paths == watched_) return;
+  auto started =
+      rules::FileWatch::start(paths, {}, [this] { parts_.loop.post([this] { reload(); }); });
+  if (!started) {
+    return parts_.say(LogLevel::warning,
+                      "changes of files are not noticed: " + started.error().text());
+  }
+  watch_ = *std::move(started);
+  watched_ = std::move(paths);
+}
+
+void Control::stop() {
+  watch_ = nullptr;
+  {
+    const std::lock_guard guard{mutex_};
+    stopped_ = true;
+    if (auto waiting = std::exchange(waiting_, nullptr)) {
+      waiting->set_value(mistake("the server is stopping"));
+    }
+  }
+  if (feed_ != nullptr) feed_->stop();
+}
+
+bool Control::has_same_admin(const ServeConfig& serve) const {
+  return serve.listen.admin == began_with_.serve.listen.admin;
+}
+
+std::vector<std::string_view> Control::need_restart(const Configuration& configuration) const {
+  const ServeConfig& before = began_with_.serve;
+  const ServeConfig& now = configuration.serve;
+  std::vector<std::string_view> keys;
+  if (now.listen.gateway != before.listen.gateway) keys.emplace_back("listen.gateway");
+  if (now.listen.admin != before.listen.admin) keys.emplace_back("listen.admin");
+  if (now.workers != before.workers) keys.emplace_back("workers");
+  if (configuration.state.memory != began_with_.state.memory) keys.emplace_back("state.memory");
+  if (configuration.state.file != began_with_.state.file) keys.emplace_back("state.file");
+  return keys;
+}
+
+}  // namespace sluice::app

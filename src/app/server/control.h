@@ -1,0 +1,146 @@
+// The way of a configuration, from files to the threads that serve: control.cc reads top to bottom.
+//
+//   the file, files that it names, the rules' own file    a change is noticed
+//     -> read_configuration()                             from text to a checked configuration
+//     -> load()                                           certificates, token, access log
+//     -> EngineState                                      rules, identity, lists
+//     -> Published<ServerSnapshot>                        all of it, under one version
+//     -> ServerWorker, AdminListener                      each between two turns of its loop
+//
+// Everything is checked before anything changes: what is wrong is reported, and all stays as it
+// was. Files are watched from before they are first read, so no change is missed.
+//
+// One thread, the control thread, which turns the loop. What happens elsewhere is posted to it: the
+// watch over files posts a reload, and the rules' own file is handed over by take_rules(), which
+// waits for the result.
+#pragma once
+
+#include "app/config/configuration.h"
+#include "app/server/log_line.h"
+#include "app/server/rule_feed.h"
+#include "app/server/server_facts.h"
+#include "app/server/snapshot.h"
+#include "base/published.h"
+#include "config/diagnostics.h"
+#include "embed/engine_state.h"
+#include "frontend/gateway/gateway_options.h"
+#include "metrics/registry.h"
+#include "net/event_loop.h"
+#include "net/service_manager.h"
+#include "net/ticket_keys.h"
+#include "rules/source/file_watch.h"
+#include "rules/source/rule_source.h"
+#include "rules/source/watched_paths.h"
+#include <sluice/clock.h>
+#include <sluice/diagnostic.h>
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace sluice::app {
+
+class Control {
+ public:
+  // All but the texts outlive it.
+  struct Parts {
+    std::string file;  // the configuration
+    std::string text;  // of it, as it was read at the start
+    Say say;           // from the control thread
+    Say say_later;     // from any thread
+    const Clock& clock;
+    net::EventLoop& loop;
+    net::ServiceManager& manager;
+    std::function<void()> wake;  // threads that serve, so that they take what was published
+    // Other upstreams are published, in the control thread: those before, and those from now on.
+    std::function<void(std::span<const gateway::UpstreamOptions>,
+                       std::span<const gateway::UpstreamOptions>)>
+        upstreams_replaced;
+  };
+  explicit Control(Parts parts);
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+  ~Control() = default;
+
+  // ---- the start --------------------------------------------------------------------------------
+
+  // The configuration, and a watch over its files. Rules of a file of their own come with open().
+  [[nodiscard]] bool read(config::Diagnostics& diagnostics);
+  // Opens everything that it names, and publishes the first snapshot. Both outlive this.
+  [[nodiscard]] bool open(metrics::Registry& registry, ServerFacts& facts,
+                          config::Diagnostics& diagnostics);
+
+  // ---- while it serves --------------------------------------------------------------------------
+
+  void reload();
+  // If the file is another one since it was read.
+  void reload_if_changed();
+  // The file of the access log has been given another name.
+  void reopen_log();
+  // Nothing is watched and nobody is waited for any more; before the loop goes.
+  void stop();
+
+  // In force. The admin listener needs to know whether it may be reached from elsewhere.
+  [[nodiscard]] const Configuration& configuration() const noexcept { return in_force_; }
+  [[nodiscard]] const Published<ServerSnapshot>& published() const noexcept { return published_; }
+  [[nodiscard]] EngineState& state() noexcept { return *state_; }
+  [[nodiscard]] const RuleFeed* feed() const noexcept { return feed_.get(); }  // null: none
+  void require_token() noexcept { admin_needs_token_ = true; }
+
+ private:
+  // What listeners and logs need of the files that the configuration names.
+  struct Files {
+    std::shared_ptr<const net::TlsServer> tls;
+    std::shared_ptr<const admin::Guard> guard;
+    AccessLogSink log;
+  };
+
+  [[nodiscard]] Configuration read_with(const std::string& text, const RulesText& rules,
+                                        config::Diagnostics& diagnostics) const;
+  [[nodiscard]] bool apply_file(config::Diagnostics& diagnostics);
+  [[nodiscard]] Files load(const ServeConfig& serve, config::Diagnostics& diagnostics);
+  [[nodiscard]] Parsed<void> take_rules(const rules::Fetched& fetched);
+  [[nodiscard]] Parsed<void> apply_rules(const rules::Fetched& fetched);
+  void publish_all(const Configuration& configuration, Files files);
+  void publish_rules(const Configuration& configuration);
+  [[nodiscard]] ServerSnapshot with_rules(ServerSnapshot snapshot,
+                                          const Configuration& configuration) const;
+  void publish(ServerSnapshot snapshot);
+  [[nodiscard]] ServerSnapshot snapshot() const { return *published_.get(); }
+
+  void watch(rules::WatchedPaths paths);
+  [[nodiscard]] bool has_same_admin(const ServeConfig& serve) const;
+  [[nodiscard]] std::vector<std::string_view> need_restart(
+      const Configuration& configuration) const;
+
+  const Parts parts_;
+  const std::thread::id thread_;
+  metrics::Registry* registry_ = nullptr;  // from open() on, as what follows
+  ServerFacts* facts_ = nullptr;
+  net::TicketRotation tickets_;  // the same over all reloads, so that clients resume their sessions
+  std::unique_ptr<rules::FileWatch> watch_;
+  rules::WatchedPaths watched_;  // by it
+  rules::WatchedPaths named_;    // by the configuration in force
+  Configuration began_with_;     // for what changes with a restart only
+  Configuration in_force_;
+  std::string text_;                                  // of the file in force
+  RulesText rules_{.text = "rules: []", .file = {}};  // of the rules' own file, once it was read
+  bool admin_needs_token_ = false;                    // its listener can be reached from elsewhere
+  std::unique_ptr<EngineState> state_;
+  Published<ServerSnapshot> published_;
+
+  // Rules that the feed's thread has handed over, and waits for.
+  std::mutex mutex_;
+  bool stopped_ = false;
+  std::shared_ptr<std::promise<Parsed<void>>> waiting_;
+
+  std::unique_ptr<RuleFeed> feed_;  // last: its thread uses the others. Null: none
+};
+
+}  // namespace sluice::app

@@ -1,0 +1,70 @@
+// What the operator hears of servers that are ejected, and of those that are back.
+//
+// Every worker finds out by itself; the operator hears of it once, from the first that does. Some
+// never come back: a reload replaces their upstream, or their name has other addresses, and the
+// same server begins anew. An ejection that is told of is therefore remembered for as long as it
+// lasts, and the next one is news. One thread.
+#pragma once
+
+#include "app/server/log_line.h"
+#include "frontend/gateway/gateway_options.h"
+#include <sluice/time.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace sluice::app {
+
+struct Ejection {
+  std::string upstream;
+  std::string server;  // of which upstream it is, and at which address
+  std::string text;    // what became of it
+  Nanos lasts{0};
+};
+
+class EjectionLog {
+ public:
+  explicit EjectionLog(Say say) : say_(std::move(say)) {}
+
+  void ejected(const Ejection& one, MonoTime now) {
+    // Addresses that a name no longer has never come back.
+    if (ejected_.size() >= kKept) ejected_.clear();
+    Told& told = ejected_[one.server];
+    if (now < told.until) return;
+    told = {.upstream = one.upstream, .until = now + one.lasts};
+    say_(LogLevel::warning, fmt::format("{}: {}", one.server, one.text));
+  }
+  void recovered(const std::string& server) {
+    if (ejected_.erase(server) > 0) say_(LogLevel::info, fmt::format("{}: recovered", server));
+  }
+  // After a reload: servers of upstreams that changed are not ejected any more.
+  void forget_replaced(std::span<const gateway::UpstreamOptions> before,
+                       std::span<const gateway::UpstreamOptions> now) {
+    std::erase_if(ejected_, [&](const auto& one) {
+      const auto of = [&](const gateway::UpstreamOptions& options) {
+        return options.name == one.second.upstream;
+      };
+      const auto old = std::ranges::find_if(before, of);
+      const auto kept = std::ranges::find_if(now, of);
+      return old == before.end() || kept == now.end() || !gateway::is_same_upstream(*old, *kept);
+    });
+  }
+
+ private:
+  static constexpr std::size_t kKept = 1000;
+  struct Told {
+    std::string upstream;
+    MonoTime until = MonoTime::min();
+  };
+
+  Say say_;
+  std::map<std::string, Told> ejected_;  // by server
+};
+
+}  // namespace sluice::app

@@ -1,0 +1,128 @@
+#include "app/server/gauges.h"
+
+#include "frontend/server_metrics.h"
+
+#include <algorithm>
+
+namespace sluice::app {
+namespace {
+
+constexpr const char* kListener = "gateway";
+
+double ratio_of(std::size_t part, std::size_t whole) noexcept {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+}  // namespace
+
+Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
+    : registry_(registry),
+      shard_(shard),
+      connections_(registry.gauge(frontend::kConnections, {kListener})),
+      connections_rejected_{registry.counter(frontend::kConnectionsRejected, {kListener})},
+      evicted_{registry.counter(frontend::kEvictedConnections, {kListener})},
+      in_flight_(registry.gauge(frontend::kInFlight, {kListener})),
+      queued_(registry.gauge(frontend::kQueued)),
+      headers_dropped_{registry.counter(frontend::kHeadersDropped, {kListener})},
+      keys_(registry.gauge(frontend::kTableKeys)),
+      evictions_{registry.counter(frontend::kTableEvictions)},
+      table_fill_(registry.gauge(frontend::kTableFill)),
+      table_shared_fill_(registry.gauge(frontend::kTableSharedFill)),
+      table_forgiven_{registry.counter(frontend::kTableForgiven)},
+      blocks_{registry.counter(frontend::kBlocks)},
+      dynamic_limits_skipped_{registry.counter(frontend::kDynamicLimitsSkipped)},
+      shadow_checks_skipped_{registry.counter(frontend::kShadowChecksSkipped)} {
+  constexpr std::array kLogResults{"written", "suppressed", "dropped"};
+  for (std::size_t i = 0; i < log_lines_.size(); ++i) {
+    log_lines_[i].counter = registry.counter(frontend::kLogLines, {kLogResults[i]});
+  }
+  constexpr std::array kFullResults{"approximated", "allowed", "rejected"};
+  for (std::size_t i = 0; i < table_full_.size(); ++i) {
+    table_full_[i].counter = registry.counter(frontend::kTableFull, {kFullResults[i]});
+  }
+  constexpr std::array kStoreCalls{"decide", "charge", "refund", "renew"};
+  for (std::size_t i = 0; i < store_calls_.size(); ++i) {
+    store_calls_[i].counter = registry.counter(frontend::kStoreOperations, {kStoreCalls[i], "ok"});
+  }
+}
+
+// Without a file of rules there is nothing to show.
+void Gauges::show(const rules::SyncStatus& rules) {
+  if (!has_rules_) {
+    constexpr std::array kResults{"accepted", "rejected", "failed", "unchanged"};
+    for (std::size_t i = 0; i < rule_reads_.size(); ++i) {
+      rule_reads_[i].counter = registry_.counter(frontend::kRulesFetches, {kResults[i]});
+    }
+    rules_in_sync_ = registry_.gauge(frontend::kRulesInSync);
+    has_rules_ = true;
+  }
+  rule_reads_[0].follow(shard_, rules.accepted);
+  rule_reads_[1].follow(shard_, rules.rejected);
+  rule_reads_[2].follow(shard_, rules.failed);
+  rule_reads_[3].follow(shard_, rules.unchanged);
+  rules_in_sync_.set(shard_, rules.error ? 0 : 1);
+}
+
+void Gauges::Followed::follow(metrics::Shard shard, std::uint64_t value) noexcept {
+  if (value <= shown) return;
+  counter.add(shard, value - shown);
+  shown = value;
+}
+
+void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& table,
+                  std::size_t workers) {
+  connections_.set(shard_, static_cast<double>(total.connections));
+  connections_rejected_.follow(shard_, total.connections_rejected);
+  evicted_.follow(shard_, total.evicted);
+  in_flight_.set(shard_, static_cast<double>(total.in_flight));
+  queued_.set(shard_, static_cast<double>(total.queued));
+  headers_dropped_.follow(shard_, total.headers_dropped);
+  keys_.set(shard_, static_cast<double>(table.slots_used));
+  show_table(table);
+  blocks_.follow(shard_, total.blocks);
+  dynamic_limits_skipped_.follow(shard_, total.dynamic_limits_skipped);
+  shadow_checks_skipped_.follow(shard_, total.shadow_checks_skipped);
+  log_lines_[0].follow(shard_, total.log_written);
+  log_lines_[1].follow(shard_, total.log_suppressed);
+  log_lines_[2].follow(shard_, total.log_dropped);
+  store_calls_[0].follow(shard_, total.store.decides);
+  store_calls_[1].follow(shard_, total.store.charges);
+  store_calls_[2].follow(shard_, total.store.refunds);
+  store_calls_[3].follow(shard_, total.store.renewals);
+  show(total.upstreams, workers);
+}
+
+void Gauges::show_table(const store::LocalStoreStatus& table) {
+  evictions_.follow(shard_, table.counters.evicted);
+  table_fill_.set(shard_, ratio_of(table.slots_used, table.slots));
+  table_shared_fill_.set(shard_, ratio_of(table.cells_used, table.cells));
+  table_full_[0].follow(shard_, table.counters.approximated);
+  table_full_[1].follow(shard_, table.counters.untracked);
+  table_full_[2].follow(shard_, table.counters.rejected_for_room);
+  table_forgiven_.follow(shard_, table.counters.forgiven);
+}
+
+void Gauges::show(const std::vector<admin::UpstreamStatus>& upstreams, std::size_t workers) {
+  for (const auto& [name, gauges] : upstreams_) {
+    gauges.connections.set(shard_, 0);
+    gauges.healthy.set(shard_, 0);
+  }
+  for (const admin::UpstreamStatus& group : upstreams) {
+    auto found = upstreams_.find(group.name);
+    if (found == upstreams_.end()) {
+      const OfUpstream made{registry_.gauge(frontend::kUpstreamConnections, {group.name}),
+                            registry_.gauge(frontend::kUpstreamHealthy, {group.name})};
+      found = upstreams_.emplace(group.name, made).first;
+    }
+    std::uint64_t connections = 0;
+    std::uint64_t healthy = 0;
+    for (const admin::ServerStatus& server : group.servers) {
+      connections += server.in_use + server.idle;
+      healthy += admin::is_healthy(server, workers) ? 1U : 0U;
+    }
+    found->second.connections.set(shard_, static_cast<double>(connections));
+    found->second.healthy.set(shard_, static_cast<double>(healthy));
+  }
+}
+
+}  // namespace sluice::app

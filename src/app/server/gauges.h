@@ -1,0 +1,64 @@
+// Metrics that are not counted as things happen but read off when somebody looks. One thread.
+#pragma once
+
+#include "app/server/worker_report.h"
+#include "metrics/registry.h"
+#include "rules/sync/sync_status.h"
+#include "store/local/local_store.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace sluice::app {
+
+class Gauges {
+ public:
+  // `shard` is one that no worker counts with.
+  Gauges(metrics::Registry& registry, metrics::Shard shard);
+
+  void show(const WorkerReport& total, const store::LocalStoreStatus& table, std::size_t workers);
+  void show(const rules::SyncStatus& rules);
+
+ private:
+  // A count that somebody else keeps, and that only grows.
+  struct Followed {
+    metrics::Counter counter;
+    std::uint64_t shown = 0;
+
+    void follow(metrics::Shard shard, std::uint64_t value) noexcept;
+  };
+  struct OfUpstream {
+    metrics::Gauge connections;
+    metrics::Gauge healthy;
+  };
+  void show(const std::vector<admin::UpstreamStatus>& upstreams, std::size_t workers);
+  void show_table(const store::LocalStoreStatus& table);
+
+  metrics::Registry& registry_;
+  const metrics::Shard shard_;
+  metrics::Gauge connections_;
+  Followed connections_rejected_;
+  Followed evicted_;
+  metrics::Gauge in_flight_;
+  metrics::Gauge queued_;
+  Followed headers_dropped_;
+  metrics::Gauge keys_;
+  Followed evictions_;
+  metrics::Gauge table_fill_;
+  metrics::Gauge table_shared_fill_;
+  std::array<Followed, 3> table_full_;
+  Followed table_forgiven_;
+  Followed blocks_;
+  Followed dynamic_limits_skipped_;
+  Followed shadow_checks_skipped_;
+  std::array<Followed, 3> log_lines_;
+  std::array<Followed, 4> store_calls_;
+  std::array<Followed, 4> rule_reads_;
+  metrics::Gauge rules_in_sync_;
+  bool has_rules_ = false;
+  std::map<std::string, OfUpstream> upstreams_;  // those that are gone show 0
+};
+
+}  // namespace sluice::app

@@ -1,0 +1,52 @@
+// What goes wrong on a worker and the operator should know: a line at once, then one a second.
+//
+// Trouble comes in floods, so the next line says how many were left out. One thread; the lines go
+// to another one, which says them.
+#pragma once
+
+#include "app/server/log_line.h"
+#include "frontend/gateway/gateway.h"
+#include <sluice/time.h>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace sluice::app {
+
+// Which server of which upstream, and at which of its addresses where it has several.
+[[nodiscard]] inline std::string text_of(const gateway::ServerPlace& place) {
+  std::string text = fmt::format("{} at {}", place.upstream, place.server);
+  if (place.address) text += fmt::format(" ({})", place.address->text());
+  return text;
+}
+
+class LogThrottle {
+ public:
+  explicit LogThrottle(Say say) : say_(std::move(say)) {}
+
+  void add(const gateway::ServerFailure& failure, MonoTime now) {
+    if (now < next_) {
+      ++left_out_;
+      return;
+    }
+    std::string line = fmt::format("{}: {}", text_of(failure.place), failure.what);
+    if (!failure.reason.empty()) line += fmt::format(": {}", failure.reason);
+    if (left_out_ > 0) line += fmt::format(" (and {} failures before)", left_out_);
+    left_out_ = 0;
+    next_ = now + kEvery;
+    say_(LogLevel::warning, std::move(line));
+  }
+
+ private:
+  static constexpr Nanos kEvery{std::chrono::seconds{1}};
+
+  Say say_;
+  MonoTime next_;
+  std::uint64_t left_out_ = 0;
+};
+
+}  // namespace sluice::app

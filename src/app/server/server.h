@@ -1,0 +1,107 @@
+// The server: listeners, workers, signals.
+//
+// The control thread waits for signals and makes what is published (control.h); the workers have
+// threads of their own, and so have the admin listener and a file of rules. SIGHUP, or a change of
+// the file or of one that it names, reads all of them anew; what is wrong is reported and changes
+// nothing. SIGUSR1 opens the access log anew. SIGTERM and SIGINT drain: not ready at once, after a
+// delay no new connections, answers with Connection: close, then the end; a second one ends at
+// once. The admin listener answers until then.
+#pragma once
+
+#include "app/config/serve_configuration.h"
+#include "app/server/admin_listener.h"
+#include "app/server/control.h"
+#include "app/server/ejection_log.h"
+#include "app/server/log_line.h"
+#include "app/server/request_observer.h"
+#include "app/server/server_facts.h"
+#include "app/server/server_worker.h"
+#include "config/diagnostics.h"
+#include "frontend/gateway/connection_counts.h"
+#include "frontend/request_meters.h"
+#include "metrics/registry.h"
+#include "net/event_loop.h"
+#include "net/inherited.h"
+#include "net/resolver.h"
+#include "net/service_manager.h"
+#include "net/signals.h"
+#include <sluice/clock.h>
+
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sluice::app {
+
+struct ServerOptions {
+  std::string file;
+  std::string text;  // of the file; what was changed since is taken over at once
+  std::string version;
+  std::string revision;
+  Say say;  // from one thread
+};
+
+class Server {
+ public:
+  // Opens everything. Null, with what is wrong reported, if anything is. The clock outlives it.
+  [[nodiscard]] static std::unique_ptr<Server> open(const ServerOptions& options,
+                                                    const Clock& clock,
+                                                    config::Diagnostics& diagnostics);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  // Serves until it is told to stop.
+  void run();
+
+  [[nodiscard]] const std::vector<admin::ListenerStatus>& listeners() const noexcept {
+    return facts_->listeners;
+  }
+  [[nodiscard]] std::size_t workers() const noexcept { return workers_.size(); }
+  [[nodiscard]] std::size_t rules() const { return facts_->configuration().rules; }
+
+ private:
+  Server(ServerOptions options, const Clock& clock);
+  [[nodiscard]] bool open_all(config::Diagnostics& diagnostics);
+  [[nodiscard]] bool open_loop(config::Diagnostics& diagnostics);
+  void open_metrics(unsigned workers);
+  [[nodiscard]] bool open_workers(const ServeConfig& serve, unsigned count,
+                                  std::vector<net::InheritedListener>& inherited,
+                                  config::Diagnostics& diagnostics);
+  [[nodiscard]] RequestObserver::Operator who_hears();
+  [[nodiscard]] bool open_admin(const ServeConfig& serve,
+                                std::vector<net::InheritedListener>& inherited,
+                                config::Diagnostics& diagnostics);
+  void wake_all();
+  void on_signal(int number);
+  void begin_to_drain();
+  void drain();
+  void look();
+  void feed_watchdog();
+  void end();
+
+  ServerOptions options_;
+  const Clock& clock_;
+  net::ServiceManager manager_;
+  std::unique_ptr<net::EventLoop> loop_;
+  std::unique_ptr<net::SignalSource> signals_;
+  std::unique_ptr<net::Resolver> resolver_;
+  gateway::ConnectionCounts connection_counts_;
+  // From the innermost out; null until they are opened.
+  std::unique_ptr<metrics::Registry> registry_;
+  std::unique_ptr<const frontend::RequestMeters> meters_;
+  std::unique_ptr<ServerFacts> facts_;
+  std::unique_ptr<Control> control_;
+  std::vector<std::unique_ptr<ServerWorker>> workers_;
+  std::unique_ptr<AdminListener> admin_;  // null: it is off
+  net::Timer drain_soon_;
+  net::Timer drained_;
+  net::Timer watchdog_;
+  std::set<std::string> warned_;  // of these
+  EjectionLog ejections_;
+  MonoTime drain_until_;
+};
+
+}  // namespace sluice::app

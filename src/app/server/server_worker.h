@@ -1,0 +1,94 @@
+// One worker of the server: a thread, a loop, its own sockets of every port and its own part of the
+// gateway.
+//
+// Made, listening and started by the control thread. At the beginning of each turn of its loop it
+// takes the newest snapshot, if there is one: all of a turn is served by the same.
+#pragma once
+
+#include "app/server/listeners.h"
+#include "app/server/request_observer.h"
+#include "app/server/snapshot.h"
+#include "app/server/worker_report.h"
+#include "base/published.h"
+#include "embed/engine_state.h"
+#include "frontend/gateway/connection_counts.h"
+#include "frontend/gateway/gateway.h"
+#include "frontend/request_meters.h"
+#include "metrics/registry.h"
+#include "net/event_loop.h"
+#include "net/resolver.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sluice::app {
+
+class ServerWorker {
+ public:
+  struct Parts {
+    std::unique_ptr<net::EventLoop> loop;
+    net::Resolver& resolver;
+    gateway::ConnectionCounts& connection_counts;  // shared by all workers
+    EngineState& state;
+    const Published<ServerSnapshot>& published;  // something is
+    const frontend::RequestMeters& meters;
+    RequestObserver::Operator who;
+    unsigned workers;  // how many there are beside each other
+    metrics::Shard shard;
+  };
+  explicit ServerWorker(Parts parts);
+  ServerWorker(const ServerWorker&) = delete;
+  ServerWorker& operator=(const ServerWorker&) = delete;
+  ~ServerWorker();
+
+  [[nodiscard]] Result<void> listen(OpenListener open);
+  void start();
+  void stop() { loop_->stop(); }
+  // Once it was stopped.
+  void join();
+
+  // ---- from any thread --------------------------------------------------------------------------
+
+  // For a turn, in which it takes what was published.
+  void wake();
+  void report(std::shared_ptr<WorkerPoll> poll, std::size_t number);
+  // Whether its loop has turned since this was last asked. One thread asks.
+  [[nodiscard]] bool has_turned();
+  void drain();
+  // Nothing is left, and nothing will come.
+  [[nodiscard]] bool is_drained() const noexcept {
+    return is_draining_.load(std::memory_order_acquire) &&
+           connections_.load(std::memory_order_relaxed) == 0;
+  }
+
+ private:
+  void on_turn(Now now);
+  void take_over();
+  void on_end_of_turn();
+  void on_later() noexcept {}  // the turn that it wakes for does the work
+  [[nodiscard]] std::uint64_t connections_rejected() const noexcept;
+  [[nodiscard]] WorkerReport report() const;
+
+  std::unique_ptr<net::EventLoop> loop_;
+  const Published<ServerSnapshot>& published_;
+  std::uint64_t version_;  // of the snapshot, and
+  std::shared_ptr<const ServerSnapshot> snapshot_;
+  WorkerEngine engine_;
+  RequestObserver observer_;
+  gateway::Gateway gateway_;
+  net::Task end_of_turn_;
+  net::Timer later_;  // for lines of the log that nobody reads yet
+  std::vector<std::unique_ptr<ListenerAcceptor>> acceptors_;
+  std::atomic<std::size_t> connections_{0};
+  std::atomic<bool> is_draining_{false};
+  std::atomic<bool> has_turned_{true};
+  std::jthread thread_;  // last: it uses all the others
+};
+
+}  // namespace sluice::app

@@ -1,0 +1,44 @@
+// Everything that requests are served by, at one moment and with one version: rules, identity,
+// lists, routes, upstreams, timeouts, certificates, the log's format and the admin's token.
+//
+// Parts are immutable and behind shared pointers, so that a change makes only its part anew. The
+// control thread publishes a snapshot (control.h); a worker takes it between two turns of its loop,
+// and a request keeps the rules and routes that held when its headers were complete. Not part of it
+// are listeners, keys of TLS tickets and descriptors of logs, which outlive a reload.
+#pragma once
+
+#include "app/config/serve_configuration.h"
+#include "app/server/log_file.h"
+#include "embed/engine_state.h"
+#include "frontend/access_record.h"
+#include "frontend/admin/guard.h"
+#include "frontend/decision_counters.h"
+#include "frontend/gateway/gateway_options.h"
+#include "net/tls_server.h"
+#include <sluice/diagnostic.h>
+
+#include <memory>
+
+namespace sluice::app {
+
+// Where lines go, and in which form; the file is null where there is no such log.
+struct AccessLogSink {
+  AccessLogConfig config;
+  std::shared_ptr<LogFile> file;
+
+  friend bool operator==(const AccessLogSink&, const AccessLogSink&) = default;
+};
+[[nodiscard]] Parsed<AccessLogSink> open_access_log(const AccessLogConfig& config);
+
+struct ServerSnapshot {
+  EngineContent engine;
+  std::shared_ptr<const frontend::DecisionCounters> counters;
+  std::shared_ptr<const frontend::AccessFormat::Options> logged;  // what the log shows and hides
+  AccessLogSink access_log;
+  std::shared_ptr<const gateway::GatewayOptions> gateway;
+  std::shared_ptr<const net::TlsServer> tls;  // null: plain
+  std::shared_ptr<const admin::Guard> guard;
+  DrainConfig drain;
+};
+
+}  // namespace sluice::app

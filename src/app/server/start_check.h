@@ -1,0 +1,25 @@
+// Whether a server could start with a configuration, found by looking: nothing is opened for
+// writing, created, truncated, locked or listened on, so that a running server is not disturbed.
+#pragma once
+
+#include "app/config/configuration.h"
+#include "config/diagnostics.h"
+
+#include <cstdint>
+
+namespace sluice::app {
+
+enum class StartCheck : std::uint8_t {
+  beside_a_server,  // addresses in use, and ports that need privileges, are warnings
+  before_a_start,   // are errors, and so is a file without listeners
+};
+
+// What is wrong with the state file, the access log and the addresses, each where it is named.
+// Files that are only read are looked at by those who read them.
+void check_start(const Configuration& configuration, StartCheck how,
+                 config::Diagnostics& diagnostics);
+
+// Of a configuration that a server refuses.
+[[nodiscard]] Diagnostic nothing_to_listen_on(const ListenConfig& listen);
+
+}  // namespace sluice::app

@@ -1,0 +1,60 @@
+// What workers say about themselves when they are asked. Plain data, and how it is asked for.
+//
+// Workers own what they count, and nobody else looks at it: whoever wants to know sends a question
+// and waits for a moment. So it costs nothing while nobody asks.
+#pragma once
+
+#include "frontend/admin/status_report.h"
+#include "store/local/local_authority.h"
+#include <sluice/time.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace sluice::app {
+
+struct WorkerReport {
+  std::uint64_t connections = 0;
+  std::uint64_t connections_rejected = 0;  // so far
+  std::uint64_t evicted = 0;               // idle connections, so far
+  std::uint64_t spares = 0;                // buffers and the like, kept for the next requests
+  std::uint64_t in_flight = 0;
+  std::uint64_t queued = 0;
+  std::uint64_t headers_dropped = 0;
+  std::uint64_t log_written = 0;
+  std::uint64_t log_suppressed = 0;
+  std::uint64_t log_dropped = 0;
+  std::uint64_t blocks = 0;  // that began
+  std::uint64_t dynamic_limits_skipped = 0;
+  std::uint64_t shadow_checks_skipped = 0;
+  store::LocalAuthority::Counts store;
+  std::vector<admin::UpstreamStatus> upstreams;  // under the configuration in force
+};
+
+// The sum of all. Workers that take over a configuration at different moments may know different
+// upstreams.
+[[nodiscard]] WorkerReport total_of(std::span<const WorkerReport> reports);
+
+// The answers to one question. Shared with the workers, some of which may answer too late.
+// Thread-safe.
+class WorkerPoll {
+ public:
+  explicit WorkerPoll(std::size_t workers) : answers_(workers), missing_(workers) {}
+
+  void answer(std::size_t worker, WorkerReport report);
+  // All of them, or those that came in time.
+  [[nodiscard]] std::vector<std::optional<WorkerReport>> wait(Nanos at_most);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable complete_;
+  std::vector<std::optional<WorkerReport>> answers_;
+  std::size_t missing_;
+};
+
+}  // namespace sluice::app

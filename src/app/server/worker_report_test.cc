@@ -1,0 +1,153 @@
+#include "app/server/worker_report.h"
+
+#include "app/server/gauges.h"
+#include "frontend/server_metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sluice::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+admin::UpstreamStatus app(std::size_t ejected_by, std::uint64_t in_use,
+                          std::size_t addresses_ejected = 0) {
+  return {.name = "app",
+          .servers = {{.address = "a:1",
+                       .ejected_by = ejected_by,
+                       .addresses = 3,
+                       .addresses_ejected = addresses_ejected,
+                       .in_use = in_use,
+                       .idle = 1,
+                       .failures = 2}}};
+}
+
+double shown(const metrics::Registry& registry, const metrics::Metric& metric) {
+  const metrics::FamilyReading family = registry.read(metric);
+  double sum = 0;
+  for (const metrics::SeriesReading& series : family.series) sum += series.value;
+  return sum;
+}
+
+TEST(WorkerReport, AddsUp) {
+  const std::vector<WorkerReport> reports{{.connections = 1,
+                                           .connections_rejected = 5,
+                                           .evicted = 8,
+                                           .spares = 9,
+                                           .in_flight = 2,
+                                           .queued = 3,
+                                           .headers_dropped = 2,
+                                           .blocks = 4,
+                                           .dynamic_limits_skipped = 7,
+                                           .shadow_checks_skipped = 6,
+                                           .upstreams = {app(1, 5)}},
+                                          {.connections = 10,
+                                           .connections_rejected = 50,
+                                           .evicted = 80,
+                                           .spares = 90,
+                                           .in_flight = 20,
+                                           .queued = 30,
+                                           .headers_dropped = 20,
+                                           .blocks = 40,
+                                           .dynamic_limits_skipped = 70,
+                                           .shadow_checks_skipped = 60,
+                                           .upstreams = {app(0, 50)}}};
+  const WorkerReport total = total_of(reports);
+  EXPECT_EQ(total.connections, 11U);
+  EXPECT_EQ(total.in_flight, 22U);
+  EXPECT_EQ(total.queued, 33U);
+  EXPECT_EQ(total.headers_dropped, 22U);
+  EXPECT_EQ(total.blocks, 44U);
+  EXPECT_EQ(total.dynamic_limits_skipped, 77U);
+  EXPECT_EQ(total.shadow_checks_skipped, 66U);
+  EXPECT_EQ(total.connections_rejected, 55U);
+  EXPECT_EQ(total.evicted, 88U);
+  EXPECT_EQ(total.spares, 99U);
+  ASSERT_EQ(total.upstreams.size(), 1U);
+  const admin::ServerStatus& server = total.upstreams[0].servers.at(0);
+  EXPECT_EQ(server.in_use, 55U);
+  EXPECT_EQ(server.failures, 4U);
+  EXPECT_TRUE(admin::is_healthy(server, 2)) << "one worker still trusts it";
+}
+
+// As with servers: what one worker still tries is not left alone.
+TEST(WorkerReport, CountsAddressesThatAllWorkersLeaveAlone) {
+  const std::vector<WorkerReport> reports{{.upstreams = {app(1, 0, 3)}},
+                                          {.upstreams = {app(0, 0, 1)}}};
+  const WorkerReport total = total_of(reports);
+  const admin::ServerStatus& server = total.upstreams.at(0).servers.at(0);
+  EXPECT_EQ(server.addresses, 3U);
+  EXPECT_EQ(server.addresses_ejected, 1U);
+}
+
+// In the middle of a reload one worker has the new upstreams and one the old.
+TEST(WorkerReport, AddsUpWhatIsNotTheSame) {
+  std::vector<WorkerReport> reports{{.upstreams = {app(0, 1)}}, {.upstreams = {app(0, 2)}}};
+  reports[1].upstreams[0].servers[0].address = "b:1";
+  reports[1].upstreams.push_back({.name = "new", .servers = {}});
+  const WorkerReport total = total_of(reports);
+  ASSERT_EQ(total.upstreams.size(), 2U);
+  EXPECT_EQ(total.upstreams[0].servers.size(), 2U);
+}
+
+TEST(WorkerPoll, WaitsForEverybody) {
+  WorkerPoll poll{2};
+  std::jthread other{[&] { poll.answer(1, {.connections = 7}); }};
+  poll.answer(0, {.connections = 5});
+  const auto answers = poll.wait(1h);
+  EXPECT_EQ(answers.at(0)->connections, 5U);
+  EXPECT_EQ(answers.at(1)->connections, 7U);
+}
+
+TEST(WorkerPoll, DoesNotWaitForTheDead) {
+  WorkerPoll poll{2};
+  poll.answer(1, {.connections = 7});
+  const auto answers = poll.wait(1ms);
+  EXPECT_FALSE(answers.at(0));
+  EXPECT_TRUE(answers.at(1));
+}
+
+TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
+  metrics::Registry registry{2};
+  Gauges gauges{registry, 1};
+  gauges.show(
+      {.connections = 5,
+       .headers_dropped = 6,
+       .log_written = 10,
+       .dynamic_limits_skipped = 4,
+       .upstreams = {app(0, 3)}},
+      {.counters = {.evicted = 2, .approximated = 3, .untracked = 4, .rejected_for_room = 5},
+       .slots = 12,
+       .slots_used = 9,
+       .cells = 8,
+       .cells_used = 2},
+      1);
+  EXPECT_EQ(shown(registry, frontend::kConnections), 5);
+  EXPECT_EQ(shown(registry, frontend::kHeadersDropped), 6);
+  EXPECT_EQ(shown(registry, frontend::kLogLines), 10);
+  EXPECT_EQ(shown(registry, frontend::kDynamicLimitsSkipped), 4);
+  EXPECT_EQ(shown(registry, frontend::kTableKeys), 9);
+  EXPECT_EQ(shown(registry, frontend::kTableFill), 0.75);
+  EXPECT_EQ(shown(registry, frontend::kTableSharedFill), 0.25);
+  EXPECT_EQ(shown(registry, frontend::kTableFull), 3 + 4 + 5);
+  EXPECT_EQ(shown(registry, frontend::kUpstreamConnections), 4) << "those that are idle included";
+  EXPECT_EQ(shown(registry, frontend::kUpstreamHealthy), 1);
+  gauges.show({.connections = 2, .log_written = 12, .upstreams = {app(1, 3)}},
+              {.counters = {.evicted = 3}, .slots_used = 8}, 1);
+  EXPECT_EQ(shown(registry, frontend::kConnections), 2);
+  EXPECT_EQ(shown(registry, frontend::kLogLines), 12);
+  EXPECT_EQ(shown(registry, frontend::kTableEvictions), 3);
+  EXPECT_EQ(shown(registry, frontend::kUpstreamHealthy), 0);
+  // An upstream that is gone has nothing left to show.
+  gauges.show({}, {}, 1);
+  EXPECT_EQ(shown(registry, frontend::kUpstreamConnections), 0);
+  EXPECT_EQ(shown(registry, frontend::kLogLines), 12) << "counters never go back";
+}
+
+}  // namespace
+}  // namespace sluice::app

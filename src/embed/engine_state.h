@@ -1,0 +1,136 @@
+// What decisions share: the counter table, the book of blocks, rules, identity, lists and
+// overrides.
+//
+// EngineContent is what holds at one moment: immutable parts behind shared pointers, so that an
+// edit makes only the part that it changes. EngineState owns what outlives all edits and makes the
+// next content; its owner publishes that (base/published.h) to the threads that decide. Requests in
+// flight keep the content that they were decided by.
+//
+// EngineState: one thread at a time, but for table() and book(), which are thread-safe.
+// WorkerEngine: one thread each; the state outlives it.
+#pragma once
+
+#include "app/config/configuration.h"
+#include "config/diagnostics.h"
+#include "engine/block_book.h"
+#include "engine/decider.h"
+#include "engine/envoy_decider.h"
+#include "engine/envoy_snapshot.h"
+#include "engine/lists.h"
+#include "engine/overrides.h"
+#include "engine/snapshot.h"
+#include "identity/identifier.h"
+#include "store/local/local_authority.h"
+#include "store/local/local_store.h"
+#include <sluice/clock.h>
+#include <sluice/diagnostic.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace sluice::app {
+
+struct EngineContent {
+  std::shared_ptr<const engine::Snapshot> snapshot;
+  std::shared_ptr<const engine::EnvoySnapshot> envoy;  // null: there are no trees
+  std::shared_ptr<const engine::Lists> lists;
+  std::shared_ptr<const identity::Identifier> identifier;
+  engine::ClientPolicy policy;
+};
+
+class EngineState {
+ public:
+  // Opens the table and everything that the configuration names. The clock outlives the state.
+  [[nodiscard]] static std::unique_ptr<EngineState> open(const Configuration& configuration,
+                                                         const Clock& clock,
+                                                         config::Diagnostics& diagnostics);
+  EngineState(const EngineState&) = delete;
+  EngineState& operator=(const EngineState&) = delete;
+  ~EngineState() = default;
+
+  // The newest.
+  [[nodiscard]] const EngineContent& content() const noexcept { return content_; }
+
+  // Rules, clients and exceptions of the file. False, with everything that is wrong reported: all
+  // stays as it was. What was added at run time stays in any case.
+  bool replace(const Configuration& configuration, config::Diagnostics& diagnostics);
+  // Rules alone; files that clients are known by are not looked at.
+  bool replace_rules(const Configuration& configuration, config::Diagnostics& diagnostics);
+
+  // ---- exceptions -----------------------------------------------------------------------------
+
+  // In place of one for the same subject that was added before; until it ends or is removed, also
+  // of the file's.
+  [[nodiscard]] Parsed<void> allow(engine::ListEntry entry);
+  [[nodiscard]] Parsed<void> deny(engine::ListEntry entry);
+  [[nodiscard]] Parsed<void> multiply(engine::Override entry);
+  // Only what was added at run time; the file's are removed by editing it.
+  bool remove_allowed(const engine::Subject& subject);
+  bool remove_denied(const engine::Subject& subject);
+  bool remove_override(const engine::Subject& subject);
+  // What holds now: the file's and those that were added.
+  [[nodiscard]] ExceptionsConfig exceptions() const;
+
+  // ---- blocks: thread-safe ----------------------------------------------------------------------
+
+  [[nodiscard]] std::vector<engine::BlockEntry> blocks() const;
+  bool unblock(std::uint64_t block);
+
+  [[nodiscard]] store::LocalStore& table() noexcept { return *table_; }
+  [[nodiscard]] engine::BlockBook& book() noexcept { return *book_; }
+  [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+
+ private:
+  explicit EngineState(const Clock& clock) noexcept : clock_(clock) {}
+  [[nodiscard]] bool open_state(const Configuration& configuration,
+                                config::Diagnostics& diagnostics);
+  [[nodiscard]] std::shared_ptr<const engine::EnvoySnapshot> envoy_snapshot(
+      const EnvoyConfig& envoy, config::Diagnostics& diagnostics);
+  // To be looked up: with what holds later, too.
+  [[nodiscard]] ExceptionsConfig merged(const ExceptionsConfig& added) const;
+  [[nodiscard]] bool use_rules(EngineContent content, const rules::RuleList& rules,
+                               config::Diagnostics& diagnostics);
+  [[nodiscard]] Parsed<void> use_with_overrides(EngineContent& content,
+                                                std::shared_ptr<const rules::RuleSet> rules,
+                                                std::vector<engine::Override> overrides);
+  template <class Entry>
+  [[nodiscard]] Parsed<void> add(std::vector<Entry> ExceptionsConfig::* list, Entry entry);
+  template <class Entry>
+  bool remove(std::vector<Entry> ExceptionsConfig::* list, const engine::Subject& subject);
+  template <class Entry>
+  [[nodiscard]] Parsed<void> use_added(ExceptionsConfig added);
+
+  const Clock& clock_;
+  std::unique_ptr<store::LocalStore> table_;
+  std::unique_ptr<store::LocalAuthority> limits_;  // registers limits; decides nothing
+  std::unique_ptr<engine::BlockBook> book_;
+  ExceptionsConfig of_file_;
+  ExceptionsConfig added_;  // those that had not ended at the last edit
+  EngineContent content_;
+};
+
+class WorkerEngine {
+ public:
+  // `workers`: how many there are beside each other.
+  WorkerEngine(EngineState& state, unsigned workers);
+
+  // For requests from now on.
+  void use(const EngineContent& content);
+
+  [[nodiscard]] engine::Decider& decider() noexcept { return decider_; }
+  [[nodiscard]] engine::EnvoyDecider& envoy() noexcept { return envoy_; }
+  [[nodiscard]] const store::LocalAuthority::Counts& store_counts() const noexcept {
+    return local_.counts();
+  }
+  [[nodiscard]] const engine::DeciderCounters& counters() const noexcept {
+    return decider_.counters();
+  }
+
+ private:
+  store::LocalAuthority local_;
+  engine::Decider decider_;
+  engine::EnvoyDecider envoy_;
+};
+
+}  // namespace sluice::app

@@ -1,0 +1,219 @@
+// From the rules that concern a request to what the store is asked.
+#include "base/characters.h"
+#include "engine/decider.h"
+#include "engine/http_statuses.h"
+#include "engine/key.h"
+#include "engine/stated_number.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace sluice::engine {
+namespace {
+
+using rules::Rule;
+
+bool is_shadow(const Rule& rule) noexcept {
+  return rule.action.kind == rules::Action::Kind::shadow;
+}
+
+std::string_view found_in(const identity::Attributes* all, std::string_view name) noexcept {
+  return all != nullptr ? all->find(name) : std::string_view{};
+}
+
+// Only what somebody vouches for chooses a limit. An address is given by the network.
+std::string_view tier_of(const Plan& plan, const identity::Identity& client,
+                         std::array<char, 16>& scratch) noexcept {
+  switch (plan.tier_by) {
+    case TierBy::none: return {};
+    case TierBy::tier: return client.tier;
+    case TierBy::tenant: return client.tenant;
+    case TierBy::country: return client.country;
+    case TierBy::authenticated: return client.authenticated() ? "true" : "false";
+    case TierBy::asn: {
+      const auto end = std::to_chars(scratch.data(), scratch.data() + scratch.size(), client.asn);
+      return {scratch.data(), static_cast<std::size_t>(end.ptr - scratch.data())};
+    }
+    case TierBy::claim: return found_in(client.claims, plan.tier_name);
+    case TierBy::attribute: return found_in(client.attributes, plan.tier_name);
+  }
+  return {};
+}
+
+// What the lines of a header say. Where they disagree, one may be the client's own: the smallest of
+// them holds, or the written one if that is smaller, so that another line never brings more. What
+// is no amount stands for the written one.
+std::uint64_t amount_in_headers(const rules::AmountFrom& from, std::uint64_t written,
+                                const RequestView& request) noexcept {
+  std::optional<std::uint64_t> least;
+  std::uint64_t most = 0;
+  for (const HeaderView& line : request.headers) {
+    if (!reads_as(line.name, from.name)) continue;
+    each_element(line.value, [&](std::string_view text) {
+      const std::uint64_t said = stated_number(text).value_or(0);
+      const std::uint64_t amount = said == 0 ? written : std::min(said, from.max);
+      least = std::min(least.value_or(amount), amount);
+      most = std::max(most, amount);
+    });
+  }
+  if (!least) return written;
+  return *least == most ? most : std::min(*least, written);
+}
+
+// The amount that a request brings along; the written one where it brings none that can be used. A
+// header counts only from a peer that is trusted: any other client would set its own limit.
+std::uint64_t amount_of(const rules::RuleLimit& limit, const rules::Asked& asked) noexcept {
+  const rules::AmountFrom& from = *limit.from;
+  const std::uint64_t written = limit.limit.amount;
+  std::string_view text;
+  switch (from.kind) {
+    case rules::AmountFrom::Kind::claim: text = found_in(asked.client.claims, from.name); break;
+    case rules::AmountFrom::Kind::attribute:
+      text = found_in(asked.client.attributes, from.name);
+      break;
+    case rules::AmountFrom::Kind::header:
+      return asked.client.through_trusted ? amount_in_headers(from, written, asked.request)
+                                          : written;
+  }
+  const std::optional<std::uint64_t> amount = stated_number(text);
+  if (!amount || *amount == 0) return written;
+  return std::min(*amount, from.max);
+}
+
+}  // namespace
+
+// False: the request is decided.
+bool Decider::resolve(Op& op, const rules::Asked& asked, const rules::Matches& matches) noexcept {
+  counters_.shadow_checks_skipped += matches.shadow_checks_skipped;
+  if (matches.too_many) {
+    finish(op, Action::reject, Reason::too_many_rules, kUnavailable);
+    return false;
+  }
+  for (const rules::Matched& matched : matches.span()) {
+    switch (resolve_rule(op, asked, matched)) {
+      case Resolved::ready: break;
+      case Resolved::missing:
+        finish(op, Action::reject, Reason::missing_value, kForbidden,
+               op.pin_->snapshot->plan(matched.rule).rule);
+        return false;
+      case Resolved::ambiguous:
+        finish(op, Action::reject, Reason::ambiguous_value, kBadRequest,
+               op.pin_->snapshot->plan(matched.rule).rule);
+        return false;
+      case Resolved::too_many:
+        finish(op, Action::reject, Reason::too_many_rules, kUnavailable);
+        return false;
+    }
+  }
+  return true;
+}
+
+// The limits of a rule become checks; those of shadow rules apart.
+Decider::Resolved Decider::resolve_rule(Op& op, const rules::Asked& asked,
+                                        const rules::Matched& matched) noexcept {
+  const Snapshot& snapshot = *op.pin_->snapshot;
+  const Plan& plan = snapshot.plan(matched.rule);
+  const Rule& rule = *plan.rule;
+  const bool shadow = is_shadow(rule);
+  const Digest* const guessed = prefetch_.key_for(plan);
+  const Key key = guessed != nullptr ? Key{.digest = *guessed}
+                                     : key_of(plan, asked, snapshot.rules().path(asked, matched));
+  if (key.fate == Key::Fate::skipped) return Resolved::ready;
+  if (key.fate == Key::Fate::refused) return shadow ? Resolved::ready : Resolved::missing;
+  if (key.fate == Key::Fate::ambiguous) return shadow ? Resolved::ready : Resolved::ambiguous;
+
+  std::array<char, 16> scratch;
+  const std::span<const PlannedLimit> limits =
+      plan.tier_by == TierBy::none ? std::span<const PlannedLimit>{plan.limits}
+                                   : plan.limits_for(tier_of(plan, asked.client, scratch));
+  std::size_t& count = shadow ? op.shadow_count_ : op.call_.count;
+  const std::size_t taken = shadow ? count : op.early_count_ + count;
+  if (taken + limits.size() > Op::kMost) {
+    if (!shadow) return Resolved::too_many;
+    ++counters_.shadow_checks_skipped;  // all of it or nothing of it
+    return Resolved::ready;
+  }
+
+  const store::Cost cost = cost_of(rule.cost, asked);
+  const Op::Label label = plan.block && !shadow ? label_of(op, plan, asked, matched) : Op::Label{};
+  for (const PlannedLimit& limit : limits) {
+    const bool in_flight = limit.written->limit.algorithm == Algorithm::concurrency;
+    const bool is_as_written = !limit.written->from && snapshot.overrides().empty();
+    const InForce holds =
+        is_as_written ? InForce{.number = limit.number, .amount = limit.written->limit.amount}
+                      : in_force(plan, limit, asked, op.asked_at_);
+    // A request that passes uncounted may look at more limits than this has room for.
+    if (holds.use != nullptr && op.use_count_ < op.uses_.size()) {
+      Amounts::keep(*holds.use);
+      op.uses_[op.use_count_++] = holds.use;
+    }
+    (shadow ? op.shadows_ : op.asked_)[count] = {.plan = &plan,
+                                                 .limit = &limit,
+                                                 .amount = holds.amount,
+                                                 .key = key.digest.low,
+                                                 .label = label};
+    (shadow ? op.shadow_checks_ : op.call_.checks)[count] = {
+        .key = {.low = key.digest.low ^ limit.salt, .high = 0},
+        .limit = holds.number,
+        .cost = cost,
+        .change = plan.change,
+        .on_table_full = rule.on_table_full,
+        .probe = rule.count && rule.count->after && !in_flight,
+        .may_be_refunded = rule.count.has_value() || in_flight,
+        .thread_leases = rule.thread_leases};
+    ++count;
+  }
+  return Resolved::ready;
+}
+
+// Where the request brings an amount along, or an override changes it.
+Decider::InForce Decider::in_force(const Plan& plan, const PlannedLimit& limit,
+                                   const rules::Asked& asked, Now now) noexcept {
+  const Snapshot& snapshot = *pin_->snapshot;
+  const InForce written{.number = limit.number, .amount = limit.written->limit.amount};
+  const Override* const changed = snapshot.override_for(*plan.rule, asked.client, now.wall());
+  if (!limit.written->from) {
+    if (changed == nullptr) return written;
+    return {.number = snapshot.number(limit, *changed),
+            .amount = multiplied(limit.written->limit, changed->permille).amount};
+  }
+  const Amounts::Brought brought =
+      amounts_.find(limit,
+                    {.amount = amount_of(*limit.written, asked),
+                     .permille = changed != nullptr ? changed->permille : 1000},
+                    now);
+  if (brought.is_left_out) ++counters_.dynamic_limits_skipped;
+  return {.number = brought.number, .amount = brought.amount, .use = brought.use};
+}
+
+// ---- labels -----------------------------------------------------------------------------------
+
+// What a label is made of, should it be needed: for each `per` its kind, its length and its bytes.
+// A value that is missing is replaced by the address, as it is in the key by default.
+Op::Label Decider::label_of(Op& op, const Plan& plan, const rules::Asked& asked,
+                            const rules::Matched& matched) noexcept {
+  constexpr std::size_t kHeader = 2;
+  constexpr std::size_t kShown = 64;
+  const rules::MatchedPath path = op.pin_->snapshot->rules().path(asked, matched);
+  const std::size_t first = op.label_bytes_;
+  ValueScratch scratch;
+  for (const rules::Per& per : plan.rule->per) {
+    rules::Per::Kind kind = per.kind;
+    std::string_view value = value_of(per, asked, path, scratch);
+    if (value.empty()) {
+      kind = rules::Per::Kind::ip;
+      value = value_of({.kind = kind, .name = {}}, asked, path, scratch);
+    }
+    value = value.substr(0, kShown);
+    if (op.label_bytes_ + kHeader + value.size() > op.labels_.size()) break;
+    char* const to = op.labels_.data() + op.label_bytes_;
+    to[0] = static_cast<char>(kind);
+    to[1] = static_cast<char>(value.size());
+    std::ranges::copy(value, to + kHeader);
+    op.label_bytes_ += kHeader + value.size();
+  }
+  return {.first = static_cast<std::uint16_t>(first),
+          .size = static_cast<std::uint16_t>(op.label_bytes_ - first)};
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,69 @@
+#include "net/http/server/http_server.h"
+
+#include "net/http/server/http_connection.h"
+
+#include <array>
+
+namespace sluice::net {
+
+HttpServer::HttpServer(EventLoop& loop, const HttpRoutes& routes, HttpServerOptions options)
+    : loop_(loop), routes_(routes), options_(std::move(options)), lingering_(loop) {}
+
+HttpServer::~HttpServer() {
+  for (List<HttpConnection>* const list : {&waiting_, &handled_, &responding_, &long_lived_}) {
+    while (HttpConnection* const connection = list->front()) destroy(*connection);
+  }
+}
+
+// Clients that do not read must not keep probes out. They go before those that are waiting, among
+// whom is the probe that came a moment ago; but not at once, since a long response takes a few
+// turns even to a client that reads.
+void HttpServer::make_room() noexcept {
+  if (count_ < options_.connections_max) return;
+  ++counts_.evicted;
+  HttpConnection* const slowest = responding_.front();
+  const bool is_stuck =
+      slowest != nullptr && loop_.now().mono - slowest->last_progress() >= options_.stuck_after;
+  if (is_stuck) return destroy(*slowest);
+  for (List<HttpConnection>* const list : {&waiting_, &responding_, &handled_, &long_lived_}) {
+    if (HttpConnection* const oldest = list->front()) return destroy(*oldest);
+  }
+}
+
+void HttpServer::accept(Accepted accepted) { add(std::move(accepted), nullptr); }
+
+void HttpServer::accept_tls(Accepted accepted) { add(std::move(accepted), tls_); }
+
+void HttpServer::add(Accepted accepted, std::shared_ptr<const TlsServer> tls) {
+  make_room();
+  auto made = std::make_unique<HttpConnection>(*this, accepted.peer);
+  HttpConnection& connection = *made.release();
+  ++count_;
+  ++counts_.connections;
+  waiting_.push_back(connection);
+  if (!connection.open(std::move(accepted.descriptor), std::move(tls))) destroy(connection);
+}
+
+void HttpServer::destroy(HttpConnection& connection) noexcept {
+  --count_;
+  delete &connection;
+}
+
+// A connection moves to another list at most, or goes; none of the others does.
+void HttpServer::drain() {
+  is_draining_ = true;
+  for (List<HttpConnection>* const list : {&waiting_, &long_lived_}) {
+    for (HttpConnection* connection = list->front(); connection != nullptr;) {
+      HttpConnection* const next = list->behind(*connection);
+      connection->drain();
+      connection = next;
+    }
+  }
+}
+
+HttpResponse HttpServer::error(std::uint16_t status, std::string_view why) const {
+  if (options_.error_response) return options_.error_response(status, why);
+  return text_response(status, std::string{why} + "\n");
+}
+
+}  // namespace sluice::net
