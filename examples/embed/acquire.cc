@@ -1,4 +1,4 @@
-// A client that keeps to somebody else's limit: it waits its turn instead of being rejected.
+// A client that obeys a server's limit: it waits instead of being rejected.
 #include <sluice/limiter.h>
 
 #include <chrono>

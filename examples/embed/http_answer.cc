@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-// Rounded up: who waits that many seconds is never early.
+// Rounded up: a client that waits that many seconds is never early.
 std::int64_t seconds(sluice::Nanos time) {
   return std::chrono::ceil<std::chrono::seconds>(time).count();
 }

@@ -1,4 +1,4 @@
-// Counting what was decided, for whatever collects metrics.
+// Counts decisions, for a metrics collector.
 #include <sluice/limiter.h>
 
 #include <atomic>

@@ -5,7 +5,8 @@
 
 namespace sluice {
 
-// Implementations never let `mono` go back between two calls of one thread, and say who may call.
+// Implementations never let `mono` go back between two calls of one thread, and state their
+// thread-safety.
 class Clock {
  public:
   Clock() = default;
@@ -32,7 +33,7 @@ class ManualClock final : public Clock {
   // Time passes: both clocks move.
   void advance(Nanos by) noexcept { now_.mono += by; }
 
-  // Somebody sets the wall clock, forwards or backwards; no time passes.
+  // The wall clock is set, forwards or backwards; no time passes.
   void step_wall(Nanos by) noexcept { now_.wall_offset += by; }
 
  private:

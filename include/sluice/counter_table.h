@@ -1,10 +1,10 @@
 // Where limiters keep their counts: memory of a fixed size, shared by any number of them.
 //
-// The table never grows. A key that has used nothing needs no room, so what counts is how many keys
-// have used something at once: plan 32 bytes for each. When it is full, the key that has used the
-// least share of its limit is forgotten first, and never for one that has used no more. A key that
-// finds no room is counted approximately, in a fixed sixteenth of the memory, admitted untracked or
-// rejected: OnTableFull says which. status() says how often each of these happened.
+// The table never grows. Only keys with usage need room: plan 32 bytes for each of them. When the
+// table is full, it evicts the key with the smallest used share of its limit, and only for a key
+// with a greater share. A key without room is counted approximately, in a fixed sixteenth of the
+// memory, admitted untracked, or rejected: OnTableFull says which. status() counts each of these
+// cases.
 //
 // With a file, counts survive a restart, however the process ended, and several processes on one
 // machine can share them.
@@ -33,14 +33,14 @@ struct TableOptions {
   // (mode 600), is allocated in full, and goes with the memory size it was made for.
   std::string file;
 
-  // A file that is foreign, damaged, of another size or version is rejected, unless this allows to
-  // discard it.
+  // Whether to discard a file that is foreign, damaged, of another size or version. Without it,
+  // such a file is rejected.
   bool start_fresh = false;
 
   bool huge_pages = true;  // where the system has them
 
-  // For upkeep (reading its memory in, forgetting what expired long ago) the table has a thread of
-  // its own; without it, call upkeep() about once a minute.
+  // The table has a thread for upkeep (touching its memory, dropping expired keys); without it,
+  // call upkeep() about once a minute.
   bool background = true;
 
   const Clock* clock = nullptr;  // of the background thread, which outlives it; null: SystemClock
@@ -68,8 +68,7 @@ struct TableStatus {
   std::uint64_t failed_exchanges = 0;   // another thread was faster; tried again
 };
 
-// A key that has used something. Keys are kept as fingerprints; Limiter::fingerprint tells which
-// key one belongs to.
+// A key with usage. Keys are kept as fingerprints, which Limiter::fingerprint computes from a key.
 struct KeyEntry {
   std::uint64_t fingerprint = 0;
   Limit limit;

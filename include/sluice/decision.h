@@ -1,4 +1,4 @@
-// The answer to one check.
+// The result of one check.
 #pragma once
 
 #include <sluice/time.h>
@@ -22,10 +22,10 @@ struct Decision {
   Nanos reset_after{0};         // until `remaining` is back at `limit`, if nothing else arrives
 
   // The shortest wait after which the same request, alone, is admitted. Absent when it was
-  // admitted, when it never will be, and for concurrency, where nobody can know.
+  // admitted, when it never will be, and for concurrency, where it cannot be known.
   std::optional<Nanos> retry_after;
 
-  Nanos delay{0};  // hold an admitted request this long before passing it on (queueing only)
+  Nanos delay{0};  // queue an admitted request this long before forwarding it (queueing only)
 
   [[nodiscard]] constexpr bool allowed() const noexcept { return verdict == Verdict::allowed; }
 

@@ -1,6 +1,6 @@
-// What is wrong with something a person wrote, and what to do about it.
+// A mistake in a configuration or an option, and what to write instead.
 //
-// For the control road only: building one allocates.
+// Not for the request path: building one allocates.
 #pragma once
 
 #include <tl/expected.hpp>

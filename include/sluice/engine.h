@@ -12,9 +12,9 @@
 //
 //     if (worker.is_rate_limited("create-url", {.user = "ann"})) return too_many_requests();
 //
-// The file is that of `sluice serve` (docs/configuration.md). Listeners in it are ignored here, and
-// nothing is watched: load_file() reads it again, and the file of rules that it may name. Trees of
-// envoyproxy/ratelimit are not for embedding, and rejected.
+// The file is that of `sluice serve` (docs/configuration.md). The engine ignores its listeners and
+// watches no file: load_file() reads it again, and the rules file that it may name. It rejects
+// trees of envoyproxy/ratelimit.
 #pragma once
 
 #include <sluice/clock.h>
@@ -36,23 +36,24 @@ namespace sluice {
 
 struct EngineOptions {
   const Clock* clock = nullptr;  // outlives the engine, thread-safe; null: SystemClock
-  // How many EngineWorkers there will be beside each other. Rules with `thread_leases: true` deal
-  // units out to that many. 0: one for each processor.
+  // How many EngineWorkers run in parallel. Rules with `thread_leases: true` divide their units
+  // among that many. 0: one for each processor.
   unsigned workers = 0;
 };
 
-// Somebody who passes uncounted (allow), does not pass (deny), or has other limits than all others
-// (override). Subjects as people write them: ip=10.0.0.0/8, api_key=acme-1, user=ann, tenant=acme.
+// A client that no rule counts (allow), that is rejected (deny), or that has other limits
+// (override). Subjects as in the configuration: ip=10.0.0.0/8, api_key=acme-1, user=ann,
+// tenant=acme.
 struct ListedClient {
   enum class Kind : std::uint8_t { allow, deny, override };
   Kind kind = Kind::allow;
   std::string subject;
   std::string multiplier;           // override: "2", "0.5"
   std::optional<WallTime> expires;  // absent: never
-  std::string note;                 // why, for whoever finds it later
+  std::string note;                 // the reason, for operators
 };
 
-// Somebody who reached a limit of a rule with `block`.
+// A client that reached a limit of a rule with `block`.
 struct BlockedClient {
   std::uint64_t id = 0;
   std::string rule;
@@ -64,7 +65,7 @@ struct BlockedClient {
 // Rules, clients and counts. Thread-safe.
 class Engine {
  public:
-  // A file that is wrong is rejected with everything that is wrong with it.
+  // An invalid file is rejected with all of its mistakes.
   [[nodiscard]] static Parsed<std::unique_ptr<Engine>> from_file(const std::string& file,
                                                                  const EngineOptions& options = {});
   // `name` stands for the file in messages; paths in the text are relative to the working folder.
@@ -75,16 +76,16 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
   ~Engine();
 
-  // New rules and clients for the requests from now on; counts stay. On a mistake, the old ones
-  // stay. The table's size and file are those of the beginning.
+  // Replaces rules and clients for all later requests; usage stays. After a mistake the old ones
+  // stay. The size and file of the table do not change.
   [[nodiscard]] Parsed<void> load_file(const std::string& file);
   [[nodiscard]] Parsed<void> load_text(std::string_view text, std::string_view name = "rules");
 
-  // ---- who is treated otherwise, until that ends or is taken back ------------------------------
+  // ---- lists and overrides, until they expire or are removed -----------------------------------
 
-  [[nodiscard]] Parsed<void> list(const ListedClient& client);  // in place of one for the same
+  [[nodiscard]] Parsed<void> list(const ListedClient& client);  // replaces an entry of the subject
   bool unlist(ListedClient::Kind kind, std::string_view subject);
-  [[nodiscard]] std::vector<ListedClient> listed() const;  // those of the file, too
+  [[nodiscard]] std::vector<ListedClient> listed() const;  // entries of the file included
 
   // ---- blocks ---------------------------------------------------------------------------------
 
@@ -98,15 +99,15 @@ class Engine {
   std::unique_ptr<Inside> inside_;
 };
 
-// What the upstream answered.
+// The response of the upstream.
 struct Response {
   std::uint16_t status = 0;
   std::optional<std::uint8_t> grpc_status;
   std::span<const HeaderView> headers;
 };
 
-// One request under the rules, from the decision to the end of the response. Movable; where it ends
-// without a report, its charges stay.
+// One request under the rules, from the decision to the end of the response. Movable; without a
+// report its charges stay.
 class Admission {
  public:
   Admission() noexcept;
@@ -119,23 +120,23 @@ class Admission {
   [[nodiscard]] bool allowed() const noexcept;
   [[nodiscard]] std::uint16_t status()
       const noexcept;                         // to reject with: 429, or 400, 401, 403, 503
-  [[nodiscard]] bool drops() const noexcept;  // close without an answer
+  [[nodiscard]] bool drops() const noexcept;  // close without a response
   [[nodiscard]] std::string_view reason() const noexcept;  // limited, blocked, unmatched, ...
-  // That binds; empty: none does. The view is good until something else is called.
+  // The rule that binds; empty: none does. The view is valid until the next call.
   [[nodiscard]] std::string_view rule() const noexcept;
   [[nodiscard]] const Decision& decision() const noexcept;  // of its limit
 
-  // A queued request (decision().delay) has waited long enough, and goes on.
+  // A queued request has waited for decision().delay and is forwarded.
   void released();
-  // The client left before the request was passed on: what was charged is given back. Only the turn
-  // of somebody in the middle of a queue is not: those behind were told when they go on.
+  // The client left before the request was forwarded: its charges are refunded. A turn in the
+  // middle of a queue is not: the requests behind it have their release times already.
   void abandon();
   // Still in flight: leases of concurrency limits live on. Call it at half of their `slot_ttl`.
   void renew();
-  // What it cost in the end, where that is known only then. A rule with `thread_leases` takes the
-  // larger of the two: what it charged stays.
+  // The actual cost, where it is known only at the end. A rule with `thread_leases` charges the
+  // larger of the two costs.
   void correct_cost(core::Cost actual);
-  // The response is there.
+  // The response has arrived: `count` charges or refunds.
   void report(const Response& response);
 
  private:
@@ -144,8 +145,8 @@ class Admission {
   std::unique_ptr<Held> held_;
 };
 
-// Somebody who asks, and for what: by what a rule counts `per`, chooses a tier or finds its cost.
-// What the rule does not look at can be left out.
+// The client and its request: the values by which a rule counts `per`, chooses a tier or finds its
+// cost. Values that the rule does not use can be omitted.
 struct Caller {
   std::string_view domain;  // of the rule; empty: the default one
   std::string_view user;
@@ -172,8 +173,8 @@ class EngineWorker {
   EngineWorker& operator=(const EngineWorker&) = delete;
   ~EngineWorker();
 
-  // The request's views are not kept. Allocates nothing once as many admissions have been open at a
-  // time as will be.
+  // The request's views are not kept. Allocates only when more admissions are open at once than
+  // ever before.
   [[nodiscard]] Admission decide(const RequestView& request);
   [[nodiscard]] Admission decide(const RequestView& request, Now now);
 
@@ -181,9 +182,9 @@ class EngineWorker {
   void decide(std::span<const RequestView> requests, std::span<Admission> admissions, Now now);
 
   // Under one rule alone, whatever its `match` says. An error where no rule has that name, or where
-  // the caller lacks a value that the rule counts by, and an address to count instead.
+  // the caller has neither a value that the rule counts by nor an address to count instead.
   [[nodiscard]] Parsed<Admission> decide(std::string_view rule, const Caller& caller);
-  // Charges the rule; true where it rejects. A rule that is not there limits nobody. Throws
+  // Charges the rule; true where it rejects, false where there is no such rule. Throws
   // std::invalid_argument where the caller lacks a value.
   [[nodiscard]] bool is_rate_limited(std::string_view rule, const Caller& caller);
 

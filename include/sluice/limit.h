@@ -1,6 +1,6 @@
 // A limit: the numbers an operator writes down, before they are compiled into state and steps.
 //
-// Plain data. `core::compile` proves that a limit can be enforced exactly and says what to change
+// Plain data. `core::compile` checks that a limit can be enforced exactly and says what to change
 // when it cannot; nothing is clamped silently.
 #pragma once
 
@@ -32,13 +32,13 @@ enum class CalendarUnit : std::uint8_t { day, week, month, year };   // fixed_wi
 
 // What happens to a key's state when its limit is edited.
 enum class OnChange : std::uint8_t {
-  keep,          // what was used stays used
+  keep,          // the usage stays
   proportional,  // the used share of the capacity stays
   reset,         // start afresh
 };
 
-// What happens to a key that the counter table has no room for, because all keys that could make
-// room have used a greater share of their limits.
+// What happens to a key that the counter table has no room for, because all keys that could be
+// evicted have used a greater share of their limits.
 enum class OnTableFull : std::uint8_t {
   // Count it in a sixteenth of the memory, in cells that several keys may share: it is admitted at
   // most twice what its limit admits, and may be rejected early. A concurrency limit cannot be
@@ -59,8 +59,8 @@ struct Limit {
   std::uint64_t amount = 0;  // per period; in flight for `concurrency`
   Nanos period{0};           // 0 for calendar windows and for concurrency
 
-  // An option that is absent takes the algorithm's default; one that is set although the algorithm
-  // has no use for it is an error.
+  // An absent option takes the algorithm's default; an option that the algorithm does not have is
+  // an error.
   std::optional<std::uint64_t> burst;   // buckets: capacity
   std::optional<Refill> refill;         // token_bucket
   std::optional<Align> align;           // fixed_window
@@ -68,10 +68,10 @@ struct Limit {
   std::optional<std::string> timezone;  // fixed_window, calendar; IANA name, default UTC
   std::optional<Nanos> bucket_width;    // sliding_buckets: width of a sub-window
   std::optional<Nanos> max_delay;       // leaky_bucket: longest time a request is queued
-  std::optional<Nanos> slot_ttl;        // concurrency: life of a lease that nobody renews
-  bool count_rejected = false;          // rejected requests consume, too
-  // In place of another, for somebody or for a while, as overrides do: it comes and goes without an
-  // edit, so what was used stays used, whatever `on_change` says.
+  std::optional<Nanos> slot_ttl;        // concurrency: life of a lease that is not renewed
+  bool count_rejected = false;          // rejected requests count, too
+  // Replaces another limit for one client or for a while, as overrides do: this is not an edit, so
+  // the usage stays, whatever `on_change` says.
   bool stands_in = false;
 };
 

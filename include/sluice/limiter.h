@@ -1,15 +1,15 @@
-// A limiter: who may do how much, answered in well under a microsecond.
+// A limiter: decides in well under a microsecond whether a key is within its limits.
 //
 //     sluice::Limiter limiter{"100/1s"};
 //     if (!limiter.allow("alice")) return too_many_requests();
 //     sluice::Decision decision = limiter.check("alice", 5);  // remaining, retry_after, ...
 //
-// Every key has counts of its own, from its first request on; keys need not be announced, and cost
-// nothing once they are idle again. `allow()` without a key is one count for all.
+// Every key has its own counters from its first request on. Keys need not be declared, and cost
+// nothing once they are idle again. `allow()` without a key uses one counter for all.
 //
-// Several limits for one key are all-or-nothing: a request passes if all of them admit it, and one
-// that is rejected consumes nothing. The decision is then that of the limit that binds: when
-// rejected the one with the longest wait, when allowed the one with the least left.
+// Several limits for one key are all-or-nothing: a request is allowed if all of them admit it, and
+// a rejected request consumes nothing. The decision is then that of the limit that binds: for a
+// rejection the limit with the longest wait, else the limit with the least left.
 //
 // Thread-safe, all of it. Deciding takes no lock and allocates nothing; only acquire() waits.
 #pragma once
@@ -36,8 +36,8 @@ namespace sluice {
 
 using Cost = core::Cost;
 
-// Told of every decision, by the thread that made it; counts or samples it and returns at once.
-// Implementations are thread-safe. Requests that wait in acquire() are told when they are answered.
+// Called for every decision, by the thread that made it; counts or samples it and returns at once.
+// Implementations are thread-safe. For requests that wait in acquire() it is called at the end.
 class Observer {
  public:
   Observer() = default;
@@ -49,8 +49,8 @@ class Observer {
                        const Decision& decision) noexcept = 0;
 };
 
-// What an event loop offers: calls `then` after a while, from the loop. For acquire() without a
-// thread that waits. May be called by any thread that uses the limiter.
+// A timer of an event loop: calls `then` from the loop after a time, for acquire() without a
+// waiting thread. Any thread that uses the limiter may call it.
 class Timer {
  public:
   Timer() = default;
@@ -76,7 +76,7 @@ struct LimiterOptions {
   // For a few keys so busy that threads fight for them: threads take some units ahead, and a
   // request may be rejected although up to early_rejections() units are left, with buckets
   // sometimes somewhat more. Units are spent up to a millisecond after they were taken, so the
-  // limit's bound holds for windows that are shorter by that much. Refunds drop what was taken
+  // limit's bound holds for windows that are shorter by that much. Refunds drop the units taken
   // ahead. Without it a limit is exact.
   bool thread_leases = false;
 
@@ -84,8 +84,7 @@ struct LimiterOptions {
   Observer* observer = nullptr;  // outlives the limiter
 };
 
-// A charge that can be given back, once. Small, copyable, and free to be dropped: then the charge
-// stays.
+// A charge that can be refunded, once. Small and copyable; if it is dropped, the charge stays.
 class Ticket {
  public:
   [[nodiscard]] explicit operator bool() const noexcept { return count_ > 0; }
@@ -111,7 +110,7 @@ struct Reservation {
 // A request that waits. Dropping this changes nothing.
 class Pending {
  public:
-  // Ends the wait without an answer; harmless when there was one already. A request that was
+  // Ends the wait without a result; does nothing if there was one already. A request that was
   // admitted and is only queued for its delay stays charged.
   void cancel();
 
@@ -126,7 +125,7 @@ class Limiter {
 
   // From text, as in "100/1s" or "1000/month". A limit that makes no sense throws
   // std::invalid_argument, a table that cannot be opened or has no room for another limit
-  // std::runtime_error; what() says what to change. make() answers the same without exceptions.
+  // std::runtime_error; what() says what to change. make() does the same without exceptions.
   explicit Limiter(std::string_view limit, LimiterOptions options = {});
   Limiter(std::initializer_list<std::string_view> limits, LimiterOptions options = {});
   explicit Limiter(const Limit& limit, LimiterOptions options = {});
@@ -140,7 +139,7 @@ class Limiter {
   Limiter& operator=(const Limiter&) = delete;
   ~Limiter();
 
-  // ---- asking ---------------------------------------------------------------------------------
+  // ---- decisions ------------------------------------------------------------------------------
 
   [[nodiscard]] bool allow(std::string_view key = {}) { return allow(key, now()); }
   [[nodiscard]] bool allow(std::string_view key, Now now);
@@ -175,14 +174,14 @@ class Limiter {
 
   // ---- corrections ----------------------------------------------------------------------------
 
-  // A check that can be taken back: because the request was not counted after all, or, for
+  // A check that can be refunded: because the request does not count after all, or, for
   // `concurrency`, because it has ended.
   [[nodiscard]] Reservation reserve(std::string_view key, Cost cost = 1) {
     return reserve(key, cost, now());
   }
   [[nodiscard]] Reservation reserve(std::string_view key, Cost cost, Now now);
 
-  // Gives back what of the charge has not expired, in whole or up to `amount`.
+  // Refunds the part of the charge that has not expired, in whole or up to `amount`.
   void refund(const Ticket& ticket) { refund(ticket, ~Cost{0}, now()); }
   void refund(const Ticket& ticket, Cost amount) { refund(ticket, amount, now()); }
   void refund(const Ticket& ticket, Cost amount, Now now);
@@ -192,23 +191,23 @@ class Limiter {
   Decision charge(std::string_view key, Cost cost, Now now);
 
   // `concurrency`: keeps a request's slots beyond the limit's `slot_ttl`; call it at half of that.
-  // The answer replaces the ticket, and is empty when it came too late.
+  // The result replaces the ticket, and is empty when the slots had expired.
   [[nodiscard]] Ticket renew(const Ticket& ticket) { return renew(ticket, now()); }
   [[nodiscard]] Ticket renew(const Ticket& ticket, Now now);
 
-  // Forgets what a key has used. True if there was something.
+  // Drops the usage of a key. True if there was any.
   bool forget(std::string_view key);
 
   // ---- waiting --------------------------------------------------------------------------------
 
-  // Waits its turn, for at most `timeout`: those who wait for one key are served in the order in
-  // which they came. Rejected only if the time does not suffice (at once, if that can be known; it
-  // cannot by those who have others before them) or the cost can never pass. By the limiter's
-  // clock, which has to be a real one.
+  // Waits its turn, for at most `timeout`; callers that wait for one key are served in order.
+  // Rejected only if the cost can never be admitted, or if the time does not suffice: at once for
+  // the first caller of a key, which knows its wait, else at the timeout. Uses the limiter's clock,
+  // which has to be a real one.
   [[nodiscard]] Decision acquire(std::string_view key, Nanos timeout, Cost cost = 1);
 
-  // The same for event loops: `done` is called from the loop, or at once, from here, when nobody
-  // has to wait. The limiter and the timer outlive the wait.
+  // The same for event loops: `done` is called from the loop, or at once, from here, if there is
+  // nothing to wait for. The limiter and the timer outlive the wait.
   Pending acquire(std::string key, Nanos timeout, Cost cost, Timer& timer,
                   std::function<void(const Decision&)> done);
 
@@ -218,8 +217,8 @@ class Limiter {
   [[nodiscard]] const std::vector<Limit>& limits() const noexcept;
   [[nodiscard]] const std::shared_ptr<CounterTable>& table() const noexcept;
 
-  // The most that can pass in any window of one limit's period, however requests are timed; without
-  // refunds, forced charges and usage that was forgotten for lack of room.
+  // The most that can be admitted in any window of one limit's period, however requests are timed;
+  // without refunds, forced charges and usage lost by eviction.
   [[nodiscard]] std::uint64_t most_admitted(std::size_t limit = 0) const noexcept;
   [[nodiscard]] std::uint64_t early_rejections()
       const noexcept;  // see LimiterOptions::thread_leases

@@ -1,8 +1,8 @@
 // One request, as a front end saw it.
 //
-// Everything here is a view into the front end's buffer and says what was sent, not what it means:
-// who is asking, and which path that is, the engine finds out. The clock is read once, by the front
-// end, and goes beside the request.
+// Everything here is a view into the front end's buffer, as the client sent it: the engine
+// normalises the path and identifies the client. The front end reads the clock once and passes it
+// beside the request.
 #pragma once
 
 #include <sluice/address.h>
@@ -19,7 +19,7 @@ struct HeaderView {
   std::string_view value;
 };
 
-// Envoy's words for who is asking: ("remote_address", "1.2.3.4").
+// An entry of an Envoy descriptor: ("remote_address", "1.2.3.4").
 struct DescriptorEntry {
   std::string_view key;
   std::string_view value;

@@ -16,7 +16,7 @@ enum class Errc : std::uint8_t {
   invalid_argument,  // the caller's input is wrong; a retry cannot help
   unsupported,       // well-formed, but outside what this build or algorithm can hold
   not_found,
-  io,  // the operating system refused or failed
+  io,  // the operating system reported an error
 };
 
 [[nodiscard]] constexpr std::string_view to_string(Errc code) noexcept {

@@ -2,8 +2,8 @@
 //
 // Two kinds of instant exist and never convert into each other by accident: MonoTime measures how
 // much time passed, WallTime names a calendar instant (nanoseconds since 1970-01-01T00:00:00Z).
-// A front end reads its clock once per request and hands a `Now` down; nothing below reads a clock,
-// so a decision is a function of its arguments alone.
+// A front end reads its clock once per request and passes a `Now` down; nothing below reads a
+// clock, so a decision is a function of its arguments alone.
 #pragma once
 
 #include <chrono>

@@ -22,7 +22,7 @@ tl::unexpected<Diagnostic> system_mistake(const std::string& name, int error) {
   return mistake(
       fmt::format("cannot read {}: {}", name == kStandardInput ? name : quoted(name),
                   std::strerror(error)),
-      error == EISDIR ? "a file is needed, not a folder" : "check the path and who may read it");
+      error == EISDIR ? "a file is needed, not a folder" : "check the path and its permissions");
 }
 
 // How people call it.

@@ -30,8 +30,8 @@ constexpr const char* kExamples = R"(Examples:
   sluice load http://127.0.0.1:8080/ --rate 500/s --duration 30s
   sluice keys create --name acme --tier paid --file keys.yaml
 
-Exit status: 0 success, 2 the command line is wrong, 3 the input or the system is; 1 is for commands
-that can answer no. `sluice COMMAND --help` has more.)";
+Exit status: 0 success, 1 the result is negative (a rejected request, an invalid file), 2 the command
+line is wrong, 3 the input or the system is. `sluice COMMAND --help` has more.)";
 
 // Options and commands that had another name before. They are no longer read; the message names the
 // new one.
@@ -201,7 +201,7 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
       ->group(group);
   command
       .add_option("--slot-ttl", options.slot_ttl,
-                  "concurrency: life of a lease that nobody renews (default 60s)")
+                  "concurrency: life of a lease that is not renewed (default 60s)")
       ->type_name("TIME")
       ->group(group);
   command.add_flag("--count-rejected", options.count_rejected, "rejected requests consume, too")
@@ -213,7 +213,7 @@ int run_program(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
 
   CLI::App program{
-      "Sluice decides, for every request that reaches an API, whether it may pass now.", "sluice"};
+      "Sluice, an API gateway that enforces rate limits.", "sluice"};
   program.footer(kExamples);
   program.set_version_flag("--version", std::string{"sluice "} + SLUICE_VERSION);
   program.require_subcommand(1);

@@ -53,7 +53,7 @@ ExitCode Output::finish(std::string_view command, ExitCode code) {
   flush();
   if (!failed()) return code;
   if (error_ == EPIPE) {
-    complain(command, "whoever read the output closed it early (broken pipe)");
+    complain(command, "the reader closed the output early (broken pipe)");
   } else {
     complain(command, fmt::format("cannot write the output: {}", std::strerror(error_)));
   }

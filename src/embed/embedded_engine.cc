@@ -317,7 +317,7 @@ Parsed<Admission> EngineWorker::decide(std::string_view rule, const Caller& call
   const std::optional<rules::RuleNumber> number = rules.find(rule, domain);
   if (!number) {
     return mistake(fmt::format("there is no rule '{}' in the domain '{}'", rule, domain),
-                   "ask for one that the file has");
+                   "name a rule of the file");
   }
   const RequestView request{.method = caller.method,
                             .host = {},

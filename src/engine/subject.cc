@@ -27,7 +27,7 @@ Parsed<Subject> Subject::parse(std::string_view written) {
   const auto found = std::ranges::find(kKinds, written.substr(0, equals),
                                        &std::pair<std::string_view, Kind>::first);
   if (equals == std::string_view::npos || found == kKinds.end()) {
-    return mistake(fmt::format("{} names nobody", quoted(written)),
+    return mistake(fmt::format("{} names no client", quoted(written)),
                    "write ip=ADDRESS or ip=RANGE, api_key=NAME, user=NAME or tenant=NAME");
   }
   const std::string_view value = written.substr(equals + 1);

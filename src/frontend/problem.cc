@@ -118,13 +118,13 @@ std::string_view write_detail(std::span<char> room, const Op& op) noexcept {
       writer.put("This request costs more than the limit ever allows. Waiting does not help.");
       break;
     case Reason::queue_full:
-      writer.put("The limit is reached, and as many requests as may wait are waiting.");
+      writer.put("The limit is reached, and the queue is full.");
       break;
     case Reason::blocked: writer.put("Too many requests were rejected before."); break;
     case Reason::deny_listed: writer.put("This client may not send requests."); break;
-    case Reason::missing_value: writer.put("A value that tells clients apart is missing."); break;
+    case Reason::missing_value: writer.put("A value that identifies the client is missing."); break;
     case Reason::ambiguous_value:
-      writer.put("A value that tells clients apart is sent twice, differently. Send it once.");
+      writer.put("A value that identifies the client is sent twice, differently. Send it once.");
       break;
     case Reason::ambiguous_credentials:
       writer.put("The credentials are ambiguous. Send one Authorization header, and one API key.");
@@ -159,9 +159,9 @@ std::string_view usual_detail(std::uint16_t status) noexcept {
     case 421: return "This host is not served here.";
     case 431: return "The headers of the request are larger than allowed.";
     case 501: return "The request asks for something that is not implemented.";
-    case 502: return "The server behind this gateway gave no valid answer.";
+    case 502: return "The server behind this gateway sent no valid response.";
     case 503: return "No server can take the request at the moment.";
-    case 504: return "The server behind this gateway did not answer in time.";
+    case 504: return "The server behind this gateway did not respond in time.";
     case 505: return "This version of HTTP is not supported.";
     case 508: return "The request has come through this gateway before.";
     default: return "The request failed.";

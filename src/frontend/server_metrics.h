@@ -16,7 +16,7 @@ using metrics::Metric;
 // Rules are bounded by configuration to ten thousand, of five words each.
 inline constexpr Metric kDecisions{
     .name = "sluice_decisions_total",
-    .help = "Decisions of rules; rule is empty for requests that no rule concerns.",
+    .help = "Decisions of rules; rule is empty for requests that match no rule.",
     .labels = {"domain", "rule", "decision"},
     .series_max = 60'000};
 // What requests cost, allowed or not: one unit each, unless the rule says otherwise.
@@ -46,26 +46,26 @@ inline constexpr Metric kQueued{.name = "sluice_requests_queued",
 // ---- requests ---------------------------------------------------------------------------------
 
 inline constexpr Metric kRequests{.name = "sluice_requests_total",
-                                  .help = "Requests, by class of the status of the answer.",
+                                  .help = "Requests, by status class of the response.",
                                   .labels = {"listener", "code"}};
 inline constexpr Metric kRequestDuration{
     .name = "sluice_request_duration_seconds",
     .kind = Kind::histogram,
-    .help = "From the first byte of a request to the last one of its answer.",
+    .help = "From the first byte of a request to the last byte of its response.",
     .labels = {"listener"}};
 inline constexpr Metric kInFlight{.name = "sluice_requests_in_flight",
                                   .kind = Kind::gauge,
-                                  .help = "Requests that are being worked on.",
+                                  .help = "Requests in flight.",
                                   .labels = {"listener"}};
 inline constexpr Metric kConnections{.name = "sluice_connections",
                                      .kind = Kind::gauge,
-                                     .help = "Connections of clients that are open.",
+                                     .help = "Open client connections.",
                                      .labels = {"listener"}};
 inline constexpr Metric kHeadersDropped{
     .name = "sluice_request_headers_dropped_total",
     .help =
-        "Request headers that were not passed on: what only a trusted proxy may say, or a name "
-        "that imitates one that clients are identified by.",
+        "Request headers removed: only a trusted proxy may send them, or their names imitate a "
+        "header that identifies clients.",
     .labels = {"listener"}};
 inline constexpr Metric kRequestBodyBytes{.name = "sluice_request_body_bytes_total",
                                           .help = "Bytes of request bodies from clients.",
@@ -82,19 +82,19 @@ inline constexpr Metric kLogLines{
 
 inline constexpr Metric kUpstreamRequests{
     .name = "sluice_upstream_requests_total",
-    .help = "Requests that were passed on, by class of the status or by what went wrong.",
+    .help = "Requests forwarded, by status class of the response or by failure.",
     .labels = {"upstream", "result"}};
 inline constexpr Metric kUpstreamDuration{
     .name = "sluice_upstream_duration_seconds",
     .kind = Kind::histogram,
-    .help = "From passing a request on to the first byte of the answer.",
+    .help = "From forwarding a request to the first byte of the response.",
     .labels = {"upstream"}};
 inline constexpr Metric kUpstreamRetries{.name = "sluice_upstream_retries_total",
-                                         .help = "Requests that were passed on once more.",
+                                         .help = "Requests forwarded again.",
                                          .labels = {"upstream"}};
 inline constexpr Metric kUpstreamConnections{.name = "sluice_upstream_connections",
                                              .kind = Kind::gauge,
-                                             .help = "Connections to servers that are open.",
+                                             .help = "Open connections to servers.",
                                              .labels = {"upstream"}};
 inline constexpr Metric kUpstreamHealthy{.name = "sluice_upstream_servers_healthy",
                                          .kind = Kind::gauge,
@@ -104,7 +104,7 @@ inline constexpr Metric kUpstreamHealthy{.name = "sluice_upstream_servers_health
 // ---- stores and configuration -----------------------------------------------------------------
 
 inline constexpr Metric kStoreOperations{.name = "sluice_store_operations_total",
-                                         .help = "Calls of the store, by what came of them.",
+                                         .help = "Calls of the store, by result.",
                                          .labels = {"op", "result"}};
 inline constexpr Metric kTableKeys{
     .name = "sluice_table_keys",

@@ -94,7 +94,7 @@ Parsed<Geo::Opened> Geo::open_one(const std::string& path) {
   }
   if (status == MMDB_FILE_OPEN_ERROR) {
     return mistake("cannot open the GeoIP database " + quoted(path),
-                   "check the path and who may read it");
+                   "check the path and its permissions");
   }
   return mistake(quoted(path) + " is no GeoIP database: " + MMDB_strerror(status),
                  "fetch the file again; it ends in .mmdb and is not compressed");

@@ -202,10 +202,10 @@ Parsed<VerificationKey> VerificationKey::from_rsa(std::string_view n, std::strin
   if (modulus == nullptr || BN_is_odd(modulus.get()) == 0 || builder == nullptr ||
       OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_N, modulus.get()) != 1 ||
       OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_E, exponent.get()) != 1) {
-    return mistake("the modulus of an RSA key is not one", "export the key anew");
+    return mistake("the modulus of an RSA key is not one", "export the key again");
   }
   SharedKey key = key_from("RSA", builder.get());
-  if (key == nullptr) return mistake("an RSA key cannot be used", "export the key anew");
+  if (key == nullptr) return mistake("an RSA key cannot be used", "export the key again");
   return from_public_key(std::move(key), std::move(kid));
 }
 
@@ -220,10 +220,10 @@ Parsed<VerificationKey> VerificationKey::from_p256(std::string_view x, std::stri
           1 ||
       OSSL_PARAM_BLD_push_octet_string(builder.get(), OSSL_PKEY_PARAM_PUB_KEY, point.data(),
                                        point.size()) != 1) {
-    return mistake("a coordinate of a P-256 key has not 32 bytes", "export the key anew");
+    return mistake("a coordinate of a P-256 key has not 32 bytes", "export the key again");
   }
   SharedKey key = key_from("EC", builder.get());
-  if (key == nullptr) return mistake("a P-256 key is not on the curve", "export the key anew");
+  if (key == nullptr) return mistake("a P-256 key is not on the curve", "export the key again");
   return from_public_key(std::move(key), std::move(kid));
 }
 
@@ -232,7 +232,7 @@ Parsed<VerificationKey> VerificationKey::from_ed25519(std::string_view x, std::s
       shared(EVP_PKEY_new_raw_public_key_ex(nullptr, "ED25519", nullptr, bytes_of(x), x.size()));
   if (key == nullptr) {
     ERR_clear_error();
-    return mistake("an Ed25519 key has not 32 bytes", "export the key anew");
+    return mistake("an Ed25519 key has not 32 bytes", "export the key again");
   }
   return from_public_key(std::move(key), std::move(kid));
 }

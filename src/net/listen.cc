@@ -33,11 +33,11 @@ tl::unexpected<Diagnostic> cannot_listen(const Endpoint& endpoint, int error) {
       return cannot_listen(endpoint, "the address is in use", "is another instance running?");
     case EADDRNOTAVAIL:
       return cannot_listen(endpoint, "this machine has no such address",
-                           "use one of those that `ip address` shows");
+                           "use an address that `ip address` shows");
     case EACCES:
       return cannot_listen(endpoint, "not permitted",
                            privileged ? "ports below 1024 need the capability CAP_NET_BIND_SERVICE"
-                                      : "check who may write into the folder");
+                                      : "check the permissions of the folder");
     case ENOENT: return cannot_listen(endpoint, "the folder does not exist", "create it first");
     default: return cannot_listen(endpoint, std::strerror(error));
   }

@@ -56,7 +56,7 @@ Parsed<std::vector<crypto::OwnedCertificate>> read_certificates(const std::strin
   if (!ended_well()) {
     return mistake("certificate number " + std::to_string(certificates.size() + 1) + " in " +
                        quoted(path) + " cannot be read: " + openssl_reason(),
-                   "copy the file anew");
+                   "copy the file again");
   }
   if (certificates.empty()) {
     return mistake(quoted(path) + " holds no certificate in PEM",
@@ -114,7 +114,7 @@ Parsed<void> trust_authorities(SSL_CTX& context, const std::string& path) {
   if (!authorities) return tl::unexpected(authorities.error());
   for (const crypto::OwnedCertificate& authority : *authorities) {
     if (X509_STORE_add_cert(SSL_CTX_get_cert_store(&context), authority.get()) != 1) {
-      return mistake("an authority in " + quoted(path) + " cannot be used: " + openssl_reason());
+      return mistake("a CA certificate in " + quoted(path) + " cannot be used: " + openssl_reason());
     }
   }
   return {};

@@ -61,8 +61,8 @@ const Section& count_section() {
   static const Section kSection{
       .name = "count",
       .meaning =
-          "Which responses count: those that match any of the keys. The cost is reserved with "
-          "the request and given back when the response does not match.",
+          "Which responses count: any that match one of the keys. The cost is reserved with the "
+          "request, and refunded when the response does not match.",
       .keys = {{.name = "status",
                 .shape = one_or_list(number(100, 599) | text(kStatusFormat)),
                 .meaning = "The status of the response, a range or a class of them.",
@@ -89,8 +89,8 @@ const Section& action_section() {
   static const Section kSection{
       .name = "action",
       .meaning =
-          "What happens to a request that exceeds the limit, in full. With `queue` it waits until "
-          "it fits, and is rejected when that takes too long.",
+          "What happens to a request that exceeds the limit. With `queue` it waits until it fits, "
+          "and is rejected if that takes longer than `max_delay`.",
       .keys = {{.name = "queue",
                 .shape = map_of(queue_section),
                 .meaning = "Queues requests over the limit; for `leaky_bucket`.",
@@ -166,7 +166,7 @@ const Section& block_section() {
   static const Section kSection{
       .name = "block",
       .meaning =
-          "A penalty: a client that is rejected too often stays rejected for a while, whatever "
+          "A penalty: a client that is rejected too often stays rejected for `duration`, whatever "
           "the limit says.",
       .keys = {{.name = "duration",
                 .shape = text(kDurationFormat),

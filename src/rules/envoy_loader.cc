@@ -320,7 +320,7 @@ std::vector<std::filesystem::path> files_below(const std::filesystem::path& fold
     diagnostics.error(
         {.message = fmt::format("cannot read the folder {} with all below it: {}",
                                 sluice::quoted(folder.string()), content.error.message()),
-         .remedy = "name one that this program's user may read"});
+         .remedy = "name a folder that this program's user may read"});
   }
   std::vector<std::filesystem::path> files;
   for (const std::filesystem::directory_entry& entry : content.entries) {

@@ -107,7 +107,7 @@ const Section& from_section() {
                                           .meaning = "A header that a trusted proxy sets."},
                                          {.name = "max",
                                           .shape = number(1, core::kAmountMax),
-                                          .meaning = "The largest amount that is taken over.",
+                                          .meaning = "The largest amount that is accepted.",
                                           .required = true,
                                           .examples = {"1000"}}},
                                 .exactly_one = {{"claim", "attribute", "header"}}};
@@ -117,7 +117,7 @@ const Section& from_section() {
 const Section& tiers_section() {
   static const Section kSection{
       .name = "tiers",
-      .meaning = "Other limits for some clients. Whoever has no tier that is listed gets `limit`.",
+      .meaning = "Other limits for some clients; `limit` applies to all others.",
       .keys = {{.name = "by",
                 .shape = text(kTierByFormat),
                 .meaning =

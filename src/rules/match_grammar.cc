@@ -75,8 +75,7 @@ const Section& match_section() {
   static const Section kSection{
       .name = "match",
       .meaning =
-          "Which requests a rule concerns. All keys that are given must match, and of a list "
-          "any one item.",
+          "Which requests a rule applies to. All keys must match, and of a list any one item.",
       .keys = {{.name = "method",
                 .shape = one_or_list(text(kMethodFormat)),
                 .meaning = "The method of the request.",
@@ -125,7 +124,7 @@ const Section& match_section() {
                 .examples = {"{plan: gold}"}},
                {.name = "authenticated",
                 .shape = flag(),
-                .meaning = "Whether the client has proven who it is."},
+                .meaning = "Whether the client is authenticated."},
                {.name = "descriptor",
                 .shape = field_match_shape(),
                 .meaning = "Entries of an Envoy descriptor that must be there, or what they must "

@@ -295,7 +295,7 @@ void check_number(const std::vector<WrittenRule>& rules, const ParseContext& con
                  : fmt::format("with this rule, one request meets more than {} limits and is shed "
                                "with 503",
                                kChecksMax),
-          "join rules, or put those that need not apply together into a group");
+          "merge rules, or put rules that need not apply together into a group");
     }
     before = after;
   }

@@ -34,8 +34,8 @@ const Section& rules_file_section() {
                 .examples = {"[{name: api, per: ip, limit: 100/1s}]"}},
                {.name = "unmatched",
                 .shape = word(words_of(kUnmatchedWords)),
-                .meaning = "What happens to a request that no enforcing rule matches: let it pass, "
-                           "or answer 503.",
+                .meaning = "What happens to a request that no enforcing rule matches: allow it, or "
+                           "reject it with 503.",
                 .fallback = "allow",
                 .hints = {{"deny", "write reject"},
                           {"block", "write reject"},
@@ -129,7 +129,8 @@ const Section& rule_section() {
   static const Section kSection{
       .name = "rule",
       .meaning =
-          "Whom it concerns (`match`), what gets its own counter (`per`), how much (`limit`).",
+          "Which requests it applies to (`match`), what gets its own counter (`per`), how much "
+          "(`limit`).",
       .keys =
           {{.name = "name",
             .shape = text(kNameFormat),
@@ -143,7 +144,7 @@ const Section& rule_section() {
             .fallback = "default"},
            {.name = "match",
             .shape = map_of(match_section),
-            .meaning = "Which requests it concerns; without it, all.",
+            .meaning = "Which requests it applies to; without it, all.",
             .examples = {"{path: /v1/**}"}},
            {.name = "per",
             .shape = text(kPerFormat) | any_list_of(text(kPerFormat)),
@@ -221,7 +222,7 @@ const Section& rule_section() {
             .formerly = {"over"}},
            {.name = "block",
             .shape = map_of(block_section),
-            .meaning = "A client that is rejected stays rejected for a while.",
+            .meaning = "A client that is rejected too often stays rejected for a while.",
             .examples = {"{duration: 15m, threshold: 3}"}},
            {.name = "group",
             .shape = text(kNameFormat),
@@ -248,8 +249,8 @@ const Section& rule_section() {
             .formerly = {"no_room"}},
            {.name = "thread_leases",
             .shape = flag(),
-            .meaning = "Lets threads share a hot counter in parts; may reject a little early. Not "
-                       "with `count`: what was taken in parts cannot be given back.",
+            .meaning = "Lets each thread lease a part of a hot counter; may reject slightly early. "
+                       "Not with `count`: leased units cannot be refunded.",
             .fallback = "false",
             .formerly = {"scale"}},
            {.name = "mode",

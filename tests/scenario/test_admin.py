@@ -316,7 +316,7 @@ class Counts(AdminTest):
         self.assertIsNone(self.status(front)["configuration"]["last_reload"])
         replace = lambda new: os.replace(self.file("new.yaml", new), path)
         replace(text.replace("name: a", "name: b"))
-        front.says("took over")
+        front.says("configuration reloaded")
         wait_until(lambda: front.get().status == 200, "it serves")
         replace("rules: [{nam: x}]\n")
         front.says("kept the old")
@@ -398,7 +398,7 @@ class Ends(AdminTest):
         wait_until(lambda: len(lines(log)) == 1, "it is logged")
         os.rename(log, log + ".1")
         front.signal(signal.SIGUSR1)
-        front.says("opened the access log anew")
+        front.says("access log reopened")
         wait_until(lambda: os.path.exists(log), "it is there again")
         # Each worker changes files between two of its turns.
         for _ in range(8):

@@ -33,7 +33,7 @@ class Access(AdminTest):
         # A new token holds from the reload on.
         self.file("admin.token", "another token, just as long as that")
         front.signal(signal.SIGHUP)
-        front.says("took over")
+        front.says("configuration reloaded")
         wait_until(lambda: self.ask(front, "/", bearer).status == 401, "the old one is void")
         self.file("admin.token", "short")
         front.signal(signal.SIGHUP)
@@ -88,7 +88,7 @@ class Access(AdminTest):
             path = self.file("bad.yaml", text.replace("listen: {", listen) + "\n")
             done = sluice("check", path)
             self.assertEqual(done.code, 1, address)
-            self.assertRegex(done.err + done.out, r"bad\.yaml:1:\d+: .*asks for no token")
+            self.assertRegex(done.err + done.out, r"bad\.yaml:1:\d+: .*reachable from other machines without a token")
             self.assertIn("token_file", done.err + done.out)
 
     def test_tokens_that_cannot_be_used(self):

@@ -105,7 +105,7 @@ class Reload(GatewayTest):
         front = self.gateway(a, rules=rules)
         self.assertEqual([front.get().status for _ in range(3)], [200, 200, 429])
         self.replace(self.configuration(a, rules=rules.replace("2/1h", "3/1h")))
-        front.says("took over")
+        front.says("configuration reloaded")
         wait_until(lambda: front.get().status == 200, "there is room for one more")
         self.assertEqual(front.get().status, 429)
 
@@ -117,7 +117,7 @@ class Reload(GatewayTest):
             client.send(get())
             wait_until(lambda: a.requests, "it is under way")
             self.replace(self.configuration(self.named(b"new")))
-            front.says("took over")
+            front.says("configuration reloaded")
             finish.set()
             self.assertEqual(client.answer().body, b"old")
             self.assertEqual(client.get().body, b"new")
@@ -135,7 +135,7 @@ class Reload(GatewayTest):
             client.get()
             for count, (edit, connection) in enumerate(edits, 1):
                 self.replace(self.configuration(app, workers=1, **edit))
-                wait_until(lambda: front.said.count("took over") == count, "it is in force")
+                wait_until(lambda: front.said.count("configuration reloaded") == count, "it is in force")
                 client.get()
                 self.assertEqual(app.requests[-1].connection, connection)
 
@@ -296,7 +296,7 @@ class Starts(GatewayTest):
         front.says(line)
         self.assertIn("write gateway: {max_connections_per_worker: 50}", front.said)
         front.signal(signal.SIGHUP)
-        front.says("took over the new configuration")
+        front.says("configuration reloaded")
         self.assertEqual(front.said.count(line), 1)
         with contextlib.ExitStack() as clients:
             for _ in range(50):

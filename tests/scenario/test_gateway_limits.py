@@ -351,7 +351,7 @@ class SlowClients(GatewayTest):
             client.send(get())
             wait_until(lambda: app.requests, "it is passed on")
             wait_until(lambda: not front.connections(), "the gateway gives up")
-        wait_until(lambda: "the client does not take its answer" in self.log(), "the log tells")
+        wait_until(lambda: "the client does not read the response" in self.log(), "the log tells")
 
     # Some bytes now and then would hold a server and a slot for ever.
     def test_an_answer_that_is_taken_too_slowly(self):
@@ -371,7 +371,7 @@ class SlowClients(GatewayTest):
                 except ConnectionError:
                     break
                 time.sleep(0.05)
-        wait_until(lambda: "takes its answer too slowly" in self.log(), "the log tells")
+        wait_until(lambda: "reads the response too slowly" in self.log(), "the log tells")
         wait_until(lambda: front.get().status == 200, "the slot is free")
 
     def test_a_connection_has_so_many_requests(self):
@@ -393,7 +393,7 @@ class SlowClients(GatewayTest):
         with open(front.file, encoding="utf-8") as stream:
             text = stream.read()
         self.file("sluice.yaml", text.replace("max_headers_size: 2KiB", "max_headers_size: 4KiB"))
-        front.says("took over")
+        front.says("configuration reloaded")
         wait_until(lambda: front.get("/", "A: " + "a" * 2100).status == 200, "more is allowed")
 
     def test_a_body_rate_below_a_second_is_heeded(self):

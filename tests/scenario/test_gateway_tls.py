@@ -55,7 +55,7 @@ class ClientsOverTls(LaunchTest):
             self.assertEqual(app.requests[0].get("x-forwarded-proto"), "https")
             new = self.certificate("a", "a.example")
             front.signal(signal.SIGHUP)
-            front.says("took over")
+            front.says("configuration reloaded")
             self.assertEqual(first.get().status, 200)  # those that stand are left alone
         with self.connect(front, "a.example", new) as client:
             self.assertEqual(client.get().status, 200)

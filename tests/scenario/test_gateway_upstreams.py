@@ -164,7 +164,7 @@ class Failures(GatewayTest):
             with self.assertRaises((ConnectionResetError, EOFError)):
                 client.answer()
         stop.set()
-        wait_until(lambda: "the server stopped in its answer" in self.log(), "the log tells")
+        wait_until(lambda: "the server stalled in the middle of its response" in self.log(), "the log tells")
 
     # The client must be able to tell a part from the whole, however the answer is framed.
     def test_an_upstream_that_dies_in_the_middle(self):
@@ -259,7 +259,7 @@ class Failures(GatewayTest):
             self.assertEqual(client.get().status, 200)
             self.assertEqual(client.get("/hangs").status, 504)
         self.assertEqual([one.connection for one in app.requests], [1, 1])
-        front.says("the server did not answer in time")
+        front.says("the server did not respond in time")
 
     # Nor do those that come together with the next request: both wait for a gateway that was busy.
     def test_unasked_bytes_beside_a_request_are_not_its_answer(self):
@@ -486,7 +486,7 @@ class Choice(GatewayTest):
         wait_until(lambda: front.get().status and line % 2 in front.said, "it is ejected")
         time.sleep(0.2)  # for longer than it lasts
         self.file("sluice.yaml", text.replace("_failures: 2", "_failures: 3") + "\n")
-        front.says("took over the new configuration")
+        front.says("configuration reloaded")
         wait_until(lambda: front.get().status and line % 3 in front.said, "it is again")
         self.assertEqual(front.said.count("ejected"), 2)
 

@@ -165,7 +165,7 @@ class BadOptions(ScenarioTest):
                 r"--hold is longer than a lease lives",
             ),
             (["-l", "0/1s"], r"an amount of 0 would reject everything"),
-            (["-l", "1/1s", "--count-rejected"], r"--count-rejected keeps out whoever tries again"),
+            (["-l", "1/1s", "--count-rejected"], r"--count-rejected rejects a client that retries"),
             (["-l", "1/1s", "--seed", "x"], r"--seed: 'x' is not a whole number"),
         ]
         for options, pattern in cases:

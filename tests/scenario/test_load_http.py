@@ -181,7 +181,7 @@ class BadOptions(LoadTest):
             ([url, "--body", "a", "--body-size", "3"], r"--body and --body-size say different"),
             ([url, "--body-size", "x"], r"--body-size: 'x' is not a whole number of bytes"),
             ([url, "--timeout", "5"], r"--timeout: '5' lacks a unit"),
-            ([url, "--closed", "--rate", "5/s"], r"--closed sends as fast as answers come"),
+            ([url, "--closed", "--rate", "5/s"], r"--closed sends as fast as responses come"),
             ([url, "--ca-file", "x"], r"--ca-file and --insecure are for https"),
             ([url, "--expect", "x"], r"--expect: "),
             ([url, "--expect", "0/1s"], r"--expect: .*an amount of 0"),

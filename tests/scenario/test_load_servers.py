@@ -61,7 +61,7 @@ class AgainstOtherServers(LoadTest):
                 options = ("--rate", "50/s", "--duration", "1s", "--connections", 4)
                 result = self.load(self.url(app), *options, code=1)
                 self.assertEqual(result["errors"][kind], 50)
-                self.assertIn("nothing was answered", result["said"])
+                self.assertIn("no response arrived", result["said"])
 
     # Four connections, all of which hang: the first four time out, the others wait for a
     # connection, and are given up when they have waited for as long.

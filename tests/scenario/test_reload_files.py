@@ -58,7 +58,7 @@ class ReloadFiles(AdminTest):
             )
             self.assertEqual([self.ask_with(front, key) for key in keys], [200, 200])
         self.file("keys.yaml", whole)
-        front.says("took over the new configuration")
+        front.says("configuration reloaded")
 
     # ---- certificates ---------------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ class ReloadFiles(AdminTest):
         session, reused = connect()
         self.assertFalse(reused)
         front.signal(signal.SIGHUP)
-        front.says("took over the new configuration")
+        front.says("configuration reloaded")
         _, reused = connect(session)
         self.assertTrue(reused)
 
@@ -129,7 +129,7 @@ class ReloadFiles(AdminTest):
         os.mkdir(self.path("trees"))
         self.file("trees/a.yaml", self.tree(1))
         front = self.gateway(self.upstream(), more="rules_from: {envoy: trees}")
-        took, kept = "took over the new configuration", "kept the old configuration"
+        took, kept = "configuration reloaded", "kept the old configuration"
         self.told_after(front, lambda: self.file("trees/a.yaml", self.tree(2)), took)
         # A broken one is told of with its place, and changes nothing.
         told = self.told_after(front, lambda: self.file("trees/a.yaml", self.tree("x")), kept)
@@ -152,7 +152,7 @@ class ReloadFiles(AdminTest):
         publish(1, ("a.yaml", self.tree(1)))
         os.symlink("..data/a.yaml", self.path("trees/a.yaml"))
         front = self.gateway(self.upstream(), more="rules_from: {envoy: trees}")
-        took, kept = "took over the new configuration", "kept the old configuration"
+        took, kept = "configuration reloaded", "kept the old configuration"
         self.told_after(front, lambda: publish(2, ("a.yaml", self.tree(2))), took)
         self.told_after(front, lambda: publish(3, ("a.yaml", self.tree("x"))), kept)
         self.told_after(front, lambda: publish(4, ("a.yaml", self.tree(4))), took)
@@ -163,7 +163,7 @@ class ReloadFiles(AdminTest):
             self.file(f"{name}/a.yaml", self.tree(1))
         app = self.upstream()
         front = self.gateway(app, more="rules_from: {envoy: trees}")
-        took = "took over the new configuration"
+        took = "configuration reloaded"
         text = self.configuration(app, more="rules_from: {envoy: others}") + "\n"
         self.told_after(front, lambda: self.replace("sluice.yaml", text), took)
         self.told_after(front, lambda: self.file("others/a.yaml", self.tree(2)), took)
@@ -219,11 +219,11 @@ class ReloadFiles(AdminTest):
         front = self.gateway(app)
 
         def change(log):
-            before = front.said.count("took over the new configuration")
+            before = front.said.count("configuration reloaded")
             more = f"access_log: {log}" if log else ""
             self.replace("sluice.yaml", self.configuration(app, more=more) + "\n")
             wait_until(
-                lambda: front.said.count("took over the new configuration") > before, "it is read"
+                lambda: front.said.count("configuration reloaded") > before, "it is read"
             )
 
         def lines(name):
@@ -267,7 +267,7 @@ class ReloadFiles(AdminTest):
         told = front.said.count("needs a restart")
         self.replace("sluice.yaml", self.configuration(app) + "\n")
         front.signal(signal.SIGHUP)
-        wait_until(lambda: front.said.count("took over") >= 2, "it is read again")
+        wait_until(lambda: front.said.count("configuration reloaded") >= 2, "it is read again")
         self.assertEqual(front.said.count("needs a restart"), told)
 
 

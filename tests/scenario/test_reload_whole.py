@@ -65,7 +65,7 @@ class Whole(GatewayTest):
             os.replace(self.file("next.yaml", self.text(app, routes)), front.file)
             front.signal(signal.SIGHUP)
             wait_until(
-                lambda: front.said.count("took over the new configuration") > number,
+                lambda: front.said.count("configuration reloaded") > number,
                 f"reload {number}; it said {front.said[-1000:]}",
             )
         clients.stop()

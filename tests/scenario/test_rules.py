@@ -300,7 +300,7 @@ rules:
         ip, user, *_ = rules["each"]["key"]
         self.assertEqual((ip["part"], ip["value"], ip["missing"]), ("ip", "192.0.2.9", False))
         self.assertEqual((user["value"], user["instead"]), (None, "ip 192.0.2.9"))
-        self.assertIn("- skipped: query.q is missing, and then it is skipped", out)
+        self.assertIn("- skipped: query.q is missing (on_missing: skip)", out)
         self.assertFalse(rules["skipped"]["asked"])
         out, _, _ = self.told("/x?q=a%20b", "--ip", "2001:db8::1")
         self.assertIn("key  ip=2001:db8::/64 user=(missing, ip 2001:db8::/64)", out)
@@ -442,7 +442,7 @@ rules:
         done = sluice(*self.explain("/%zz"))
         self.assertEqual(done.code, 1, done.err)
         self.assertRegex(done.out, r"\npath +cannot be told: .*\n")
-        self.assertIn("\nrules     none was asked\ndecision ", done.out)
+        self.assertIn("\nrules     none evaluated\ndecision ", done.out)
 
     def test_what_cannot_be_understood(self):
         self.refuses(2, r"'login' is no request; write a method and a path", *self.explain("login"))

@@ -56,7 +56,7 @@ class RulesFile(AdminTest):
         self.assertEqual(self.statuses(front, 3), [200, 200, 429])
         self.assertTrue(self.of_status(front)["in_sync"])
         self.rules(FIVE)
-        front.says("took over the rules in")
+        front.says("rules reloaded from")
         wait_until(lambda: front.get().status == 200, "there is room for more")
         self.assertEqual(self.statuses(front, 3), [200, 200, 429])
 
@@ -102,7 +102,7 @@ class RulesFile(AdminTest):
             self.assertEqual(front.stop(), 0)
         front = self.start()
         self.rules(FIVE)
-        front.says("took over the rules in")
+        front.says("rules reloaded from")
         self.assertFalse(self.of_status(front)["of_last_run"])
 
     def test_without_rules_of_a_last_run_there_is_no_start(self):
@@ -143,7 +143,7 @@ class RulesFile(AdminTest):
         front = self.start()
         os.symlink("v2", f"{self.folder}/..new")
         os.replace(f"{self.folder}/..new", f"{self.folder}/..data")
-        front.says("took over the rules in")
+        front.says("rules reloaded from")
 
     def test_where_the_rules_are_changes_with_a_restart_only(self):
         self.rules(TWO)
@@ -159,7 +159,7 @@ class RulesFile(AdminTest):
         changed = self.text(more="drain: {timeout: 3s}").replace("file: state", "file: moved")
         self.assertIn("moved", changed)
         self.file("sluice.yaml", changed + "\n")
-        front.says("took over the new configuration")
+        front.says("configuration reloaded")
         front.says("needs a restart, and is as before until then: state.file")
 
     # As at a start: what is allowed and unwise.
@@ -171,14 +171,14 @@ class RulesFile(AdminTest):
         front.says("warning: one client can take all 5 places")
         told = front.said.count("can take all 5")
         self.file("sluice.yaml", self.text(more="drain: {timeout: 3s}") + "\n")
-        front.says("took over the new configuration")
+        front.says("configuration reloaded")
         wait_until(lambda: front.said.count("can take all 5") == told + 1, "it is told again")
 
     def test_the_rest_of_the_file_changes_as_ever(self):
         self.rules(TWO)
         front = self.start()
         self.file("sluice.yaml", self.text(more="drain: {timeout: 3s}") + "\n")
-        front.says("took over the new configuration: 1 rule\n")
+        front.says("configuration reloaded: 1 rule\n")
         self.assertEqual(self.statuses(front, 3), [200, 200, 429])
 
     def test_other_commands_read_it_too(self):

@@ -24,12 +24,12 @@ class Cell {
   // Returns up to `amount` of a charge, once; for concurrency, gives the slots back.
   void refund(const CompiledLimit& limit, Now now, Receipt receipt, Cost amount);
 
-  // Concurrency: keeps a lease alive. The answer replaces it; its cost is 0 when it had lapsed.
+  // Concurrency: renews a lease. The result replaces it; its cost is 0 when it had expired.
   // Other charges need no renewal and come back as they were.
   [[nodiscard]] Receipt renew(const CompiledLimit& limit, Now now, Receipt lease);
 
-  // Carries the state over to an edited limit. Where algorithm, period or windows differ, what was
-  // used is charged anew, at this instant, and receipts issued before are void.
+  // Carries the state over to an edited limit. Where algorithm, period or windows differ, the usage
+  // is charged again, at this instant, and receipts issued before are void.
   void convert(const CompiledLimit& from, const CompiledLimit& to, Now now, OnChange change);
 
   // What is stored for each kind of limit, in the order of CompiledLimit.

@@ -1,9 +1,8 @@
 // From the numbers an operator wrote to the numbers a step function uses.
 //
-// compile() is where a limit is rejected: every range that the step functions rely on is proven
-// here, in wide arithmetic, so that they need no checks of their own. Nothing is clamped; a limit
-// that cannot be enforced comes back with the change, or the algorithm, that would make it
-// possible.
+// compile() checks, in wide arithmetic, every range that the step functions rely on, so that they
+// need no checks of their own. Nothing is clamped: a limit that cannot be enforced is rejected with
+// the change, or the algorithm, that would make it possible.
 #pragma once
 
 #include <sluice/core/concurrency.h>

@@ -1,7 +1,7 @@
 // GCRA: one limit, one word of state, one comparison per request.
 //
 // The generic cell rate algorithm, here the mathematics behind `gcra`, `token_bucket` and
-// `leaky_bucket`; they differ in their default burst and in who may queue. A request of cost c is
+// `leaky_bucket`; they differ in their default burst and in queueing. A request of cost c is
 // admitted if the backlog and its own c intervals fit into the burst:
 //
 //     level = max(0, TAT - now)         admitted iff level + c * interval <= burst * interval
@@ -9,7 +9,7 @@
 // Time base: monotonic. A step of the wall clock does nothing.
 //
 // Rounding. The interval is period / amount. Where that divides evenly a tick is 1 ns and every
-// answer is exact. Otherwise a tick is 1/16 ns (1/256 ns for intervals below 16 ns) and the
+// decision is exact. Otherwise a tick is 1/16 ns (1/256 ns for intervals below 16 ns) and the
 // interval rounds up: never above the configured rate, at most 1/256 below it.
 //
 // Range. The half range is 292 years in the exact case, else 18 years, and 1.1 years for intervals
@@ -54,7 +54,7 @@ using GcraState = MeterState;
   return Nanos{(ticks + one_less) >> limit.fraction_bits};
 }
 
-// A key nobody has charged yet. All zeros would not do: ticks wrap.
+// A key without usage. All zeros would not do: ticks wrap.
 [[nodiscard]] constexpr GcraState gcra_idle(const GcraLimit& limit, MonoTime now) noexcept {
   return {.tat = gcra_ticks(limit, now)};
 }
@@ -91,7 +91,7 @@ constexpr void gcra_describe(const GcraLimit& limit, const MeterStep& step,
 [[nodiscard]] GcraState gcra_refund(const GcraLimit& limit, GcraState state, MonoTime now,
                                     Receipt receipt, Cost amount) noexcept;
 
-// The same key under an edited limit. Rounds what was used up and makes earlier receipts void.
+// The same key under an edited limit. Rounds the usage up and makes earlier receipts void.
 [[nodiscard]] GcraState gcra_convert(const GcraLimit& from, const GcraLimit& to, GcraState state,
                                      MonoTime now, OnChange change) noexcept;
 

@@ -27,11 +27,11 @@
 
 namespace sluice::core {
 
-// Invariants, proven by compile(): unit > 0, burst > 0, capacity == burst * unit, and
+// Invariants, checked by compile(): unit > 0, burst > 0, capacity == burst * unit, and
 // full + possible stays below a quarter of the half range.
 struct Meter {
   std::int64_t unit = 1;      // ticks that one unit of cost takes to drain
-  std::int64_t capacity = 1;  // ticks; the level up to which requests pass at once
+  std::int64_t capacity = 1;  // ticks; up to this level, requests are allowed without a delay
   std::int64_t full = 1;      // ticks; between the two, requests are queued
   std::int64_t possible = 1;  // ticks; full and kClockStep: above it, the clock was set back
   Cost burst = 1;             // capacity in units of cost
@@ -57,7 +57,7 @@ struct MeterStep {
   Verdict verdict = Verdict::allowed;
   std::int64_t level = 0;  // after this step
   std::int64_t wait = 0;   // rejected: ticks until the same request, alone, is admitted
-  std::int64_t delay = 0;  // admitted: ticks to hold the request
+  std::int64_t delay = 0;  // admitted: ticks to queue the request
 };
 
 // How much of the backlog is left.
@@ -139,8 +139,8 @@ struct MeterStep {
           .wait = level + rise - meter.full};
 }
 
-// The same in nearly all cases, for whoever wants to know no more than whether: the verdict and the
-// new state, in a dozen instructions. Unclear: it is one of the other cases, ask meter_step.
+// The verdict and the new state alone, in a dozen instructions, for callers that need no more.
+// Unclear: one of the rare cases; call meter_step.
 enum class Glance : std::uint8_t { unclear, rejected, admitted };
 
 [[nodiscard]] constexpr Glance meter_glance(const Meter& meter, std::uint64_t& tat,
@@ -155,8 +155,8 @@ enum class Glance : std::uint8_t { unclear, rejected, admitted };
   return Glance::admitted;
 }
 
-// Forced: the cost was already spent. The receipt covers what the level rose by, not what was asked
-// for: a refund of a charge that saturated must not erase the charges it found.
+// Forced: the cost was already spent. The receipt covers what the level rose by, not the requested
+// cost: a refund of a saturated charge must not erase earlier charges.
 [[nodiscard]] constexpr MeterStep meter_charge(const Meter& meter, MeterState state,
                                                std::uint64_t now, Cost cost) noexcept {
   state = meter_settled(meter, state, now);
@@ -177,8 +177,8 @@ enum class Glance : std::uint8_t { unclear, rejected, admitted };
   const std::int64_t wanted = std::int64_t{std::min(amount, receipt.cost)} * meter.unit;
   const auto end =
       static_cast<std::int64_t>(static_cast<std::uint64_t>(receipt.mark) - state.refunded - now);
-  // Releases that were promised stay as they are: with a queue, charges count as drained up to the
-  // last of them, so that nobody is let in beside those who still wait.
+  // Promised releases stay as they are: with a queue, charges count as drained up to the last of
+  // them, so that no request overtakes the queue.
   const std::int64_t last_release = std::max<std::int64_t>(level - meter.capacity, 0);
   const std::int64_t held = std::clamp<std::int64_t>(end - last_release, 0, whole);
   const std::int64_t given = std::min({wanted, held, level});

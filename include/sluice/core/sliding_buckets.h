@@ -1,7 +1,7 @@
 // Sliding buckets: the window in slices, each slice a counter.
 //
-// The period is covered by k = ceil(period / width) whole slices and the one that is only partly in
-// sight, which counts in full. So never more than `amount` pass in any window of one period; the
+// The period is covered by k = ceil(period / width) whole slices and the slice that is partly
+// expired, which counts in full. So at most `amount` is admitted in any window of one period; the
 // price is that a saturating client gets k / (k + 1) of its rate. Finer slices cost memory.
 //
 // Time base: wall, slices aligned to the epoch. A step forward ages the slices. After a step back,
@@ -53,7 +53,7 @@ struct BucketsView {
 void sliding_buckets_refund(BucketsView state, Receipt receipt, Cost amount) noexcept;
 
 // Both limits have the same slices, or the state has to be carried over as a charge instead. A
-// share that grows is added to the newest count, one that shrinks is taken from the oldest.
+// share that grows is added to the newest count; if it shrinks, the oldest lose it.
 void sliding_buckets_convert(const BucketsLimit& from, const BucketsLimit& to, BucketsView state,
                              WallTime now, OnChange change) noexcept;
 

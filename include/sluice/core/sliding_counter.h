@@ -1,9 +1,9 @@
-// Sliding counter: two windows, the previous one weighted by how much of it is still in sight.
+// Sliding counter: two windows, the previous one weighted by the part that has not expired.
 //
 //     admitted iff  prev * (W - e) + (cur + cost) * W <= amount * W      e = time into this window
 //
 // evaluated in 128 bits, without a division. It assumes that the previous window's requests were
-// spread evenly; when they all came at its end, up to 2 * amount - 1 pass in some window W, no
+// spread evenly; when they all came at its end, up to 2 * amount - 1 pass in one window W, no
 // better than a fixed window. What it does prevent is the double burst at one instant.
 //
 // Time base: wall, windows aligned to the epoch. A step forward ages the counts. A step back is

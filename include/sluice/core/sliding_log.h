@@ -1,10 +1,9 @@
-// Sliding log: remembers every admission of the last window, and is exact.
+// Sliding log: keeps every admission of the last window, and is exact.
 //
 // The window is half open, (now - period, now]: an admission leaves the log exactly one period
 // after it happened. Requests of one nanosecond share an entry, each keeping its cost. In any
-// window of one period at most `amount` pass: the only algorithm besides sliding_buckets that can
-// promise that. Memory is what it costs: up to 16 bytes per admitted request, hence at most 4096 of
-// them.
+// window of one period at most `amount` is admitted; only sliding_buckets has the same bound. The
+// price is memory: up to 16 bytes per admitted request, hence at most 4096 of them.
 //
 // Time base: monotonic. When time goes back, requests count as made at the newest entry's instant;
 // after a step of more than a minute the log moves as a whole, newest entry to now.

@@ -4,21 +4,20 @@
 // no allocation. Callers own the storage of states and the retries of a compare-and-swap. The rules
 // that hold for all of them:
 //
-//  - A grant rounds down, a wait rounds up: a client that waits exactly `retry_after` is admitted,
-//    one that comes a nanosecond earlier is rejected.
-//  - A rejected request changes no state (unless the limit counts rejected ones); cost 0 peeks: it
-//  is
-//    always allowed and writes nothing.
-//  - A cost above the capacity answers `never` and consumes nothing. A forced charge, for a cost
+//  - A grant rounds down, a wait rounds up: a client that waits exactly `retry_after` is admitted;
+//    a nanosecond earlier it is rejected.
+//  - A rejected request changes no state, unless the limit counts rejected requests. A request of
+//    cost 0 is a peek: always allowed, writes nothing.
+//  - A cost above the capacity yields `never` and consumes nothing. A forced charge, for a cost
 //    that is known only after the fact, saturates at the capacity.
 //  - A refund returns to the place where its own charge sits, and is void once that has expired.
 //  - Time that goes back grants nothing: whatever a state allows at some instant, it allows no more
 //    at an earlier one. A state found more than `kClockStep` (and a full drain) ahead of its clock
 //    belongs to a clock that was set back: the next request moves it, usage and all, to the new
 //    time, so that a key is never locked for the size of the jump. That is the one write a
-//    rejection makes. From there on time is counted anew: bounds hold before and after such a step,
-//    not across it. Peeks write nothing and answer what is true if no request comes: the clock has
-//    to catch up.
+//    rejection makes. From there on time starts again: bounds hold before and after such a step,
+//    not across it. A peek writes nothing and reports the state as it would stay without a request:
+//    the clock has to catch up.
 #pragma once
 
 #include <sluice/decision.h>
@@ -37,16 +36,16 @@ using Cost = std::uint32_t;
 inline constexpr Nanos kClockStep = std::chrono::seconds{60};
 
 // Names a charge so that it can be refunded, once. Opaque; a receipt that outlived an edit of its
-// limit is void wherever the edit made its mark meaningless. Who refunds a part of it lowers the
-// cost by that much: then the receipt names what is left, and can be refunded for it.
+// limit is void wherever the edit made its mark meaningless. After a partial refund the caller
+// lowers the cost by that much: the receipt then names the rest, which can still be refunded.
 struct Receipt {
   std::int64_t mark = 0;
   Cost cost = 0;              // 0: nothing was charged, nothing to refund
-  std::uint32_t edition = 0;  // for whoever stores states: which version of the limit charged it
+  std::uint32_t edition = 0;  // for stores: which version of the limit charged it
 };
 
-// What a step answers. States too large to copy are changed in place and answer an Outcome; small
-// ones come back in a Step.
+// The result of a step. States too large to copy are changed in place and yield an Outcome; small
+// states come back in a Step.
 struct Outcome {
   Decision decision;
   Receipt receipt;

@@ -1,6 +1,6 @@
 // The same names for every algorithm.
 //
-// Overloads that differ by the limit's type alone, so that whoever keeps states of any kind can say
+// Overloads that differ by the limit's type alone: a store of any state calls
 // step(limit, state, now, cost) and need not know which clock an algorithm reads. States too large
 // to copy are views and change in place.
 #pragma once
@@ -146,7 +146,7 @@ inline void refund(const BucketsLimit&, BucketsView s, Now, Receipt receipt, Cos
 
 // ---- edits ------------------------------------------------------------------------------------
 
-// Whether states of one limit can be read by the other; if not, what was used is charged anew.
+// Whether states of one limit can be read by the other; if not, the usage is charged again.
 [[nodiscard]] inline bool same_grid(const GcraLimit&, const GcraLimit&) noexcept { return true; }
 [[nodiscard]] inline bool same_grid(const WindowLimit& from, const WindowLimit& to) noexcept {
   if (!from.calendar || !to.calendar) {

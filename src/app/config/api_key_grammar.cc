@@ -30,7 +30,7 @@ const Section& attributes_section() {
   static const Section kSection{
       .name = "attributes",
       .meaning =
-          "Whatever else is known of the holder. Maps may be nested: `plan: {seats: 5}` is "
+          "Further attributes of the user. Maps may be nested: `plan: {seats: 5}` is "
           "the attribute `plan.seats`.",
       .keys = {},
       .others = config::OtherKeys{.what = "ATTRIBUTE",
@@ -61,19 +61,19 @@ const Section& key_section() {
                              "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}},
                {.name = "user",
                 .shape = text(),
-                .meaning = "Who holds it; several keys may be one user's.",
+                .meaning = "The user that holds it; several keys may belong to one user.",
                 .examples = {"acme"}},
                {.name = "tenant",
                 .shape = text(),
-                .meaning = "To whom that user belongs.",
+                .meaning = "The tenant of that user.",
                 .examples = {"acme-corp"}},
                {.name = "tier",
                 .shape = text(),
-                .meaning = "What they have booked; `tiers` of rules go by it.",
+                .meaning = "The plan of that user; `tiers` of rules use it.",
                 .examples = {"paid"}},
                {.name = "attributes",
                 .shape = map_of(attributes_section),
-                .meaning = "Whatever else is known of them.",
+                .meaning = "Further attributes of that user.",
                 .examples = {"{plan: {seats: 5}, beta: true}"}},
                {.name = "expires",
                 .shape = text(kInstantFormat),
@@ -91,7 +91,7 @@ const Section& key_file_section() {
                                     "read as well, since it is YAML.",
                                 .keys = {{.name = "keys",
                                           .shape = any_list_of(map_of(key_section)),
-                                          .meaning = "All keys that are known.",
+                                          .meaning = "All API keys.",
                                           .required = true}}};
   return kSection;
 }

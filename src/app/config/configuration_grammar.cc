@@ -89,17 +89,18 @@ const Section& list_entry_section() {
                 .meaning = "From this instant on it has no effect; by default it never expires.",
                 .examples = {"2027-01-01T00:00:00Z"},
                 .formerly = {"until"}},
-               {.name = "note", .shape = text(), .meaning = "Why, for whoever finds it later."}}};
+               {.name = "note", .shape = text(), .meaning = "The reason, for operators."}}};
   return kSection;
 }
 
 const Section& lists_section() {
   static const Section kSection{
       .name = "lists",
-      .meaning = "Who passes uncounted, and who does not pass. `allow` stands above `deny`.",
+      .meaning =
+          "Clients that no rule counts, and clients that are rejected. `allow` precedes `deny`.",
       .keys = {{.name = "allow",
                 .shape = some(text(kSubjectFormat) | map_of(list_entry_section)),
-                .meaning = "Passes without being counted by any rule.",
+                .meaning = "Allowed without being counted by any rule.",
                 .examples = {"[ip=10.0.0.0/8, api_key=monitoring]"}},
                {.name = "deny",
                 .shape = some(text(kSubjectFormat) | map_of(list_entry_section)),
@@ -131,7 +132,7 @@ const Section& override_section() {
                 .meaning = "From this instant on it has no effect; by default it never expires.",
                 .examples = {"2027-01-01T00:00:00Z"},
                 .formerly = {"until"}},
-               {.name = "note", .shape = text(), .meaning = "Why, for whoever finds it later."}}};
+               {.name = "note", .shape = text(), .meaning = "The reason, for operators."}}};
   return kSection;
 }
 
@@ -238,26 +239,27 @@ const Section& jwt_section() {
 }
 
 const Section& geo_section() {
-  static const Section kSection{.name = "geo",
-                                .meaning = "Where addresses are, by files in MaxMind's format.",
-                                .keys = {{.name = "country_file",
-                                          .shape = text(),
-                                          .meaning = "The database of countries.",
-                                          .examples = {"GeoLite2-Country.mmdb"},
-                                          .formerly = {"country"}},
-                                         {.name = "asn_file",
-                                          .shape = text(),
-                                          .meaning = "The database of autonomous systems.",
-                                          .examples = {"GeoLite2-ASN.mmdb"},
-                                          .formerly = {"asn"}}},
-                                .at_least_one = {{"country_file", "asn_file"}}};
+  static const Section kSection{
+      .name = "geo",
+      .meaning = "Countries and networks of addresses, from files in MaxMind's format.",
+      .keys = {{.name = "country_file",
+                .shape = text(),
+                .meaning = "The database of countries.",
+                .examples = {"GeoLite2-Country.mmdb"},
+                .formerly = {"country"}},
+               {.name = "asn_file",
+                .shape = text(),
+                .meaning = "The database of autonomous systems.",
+                .examples = {"GeoLite2-ASN.mmdb"},
+                .formerly = {"asn"}}},
+      .at_least_one = {{"country_file", "asn_file"}}};
   return kSection;
 }
 
 const Section& clients_section() {
   static const Section kSection{
       .name = "clients",
-      .meaning = "How clients are told apart.",
+      .meaning = "How clients are identified.",
       .keys = {
           {.name = "trusted_proxies",
            .shape = some(text(kProxyFormat)),
@@ -294,9 +296,9 @@ const Section& clients_section() {
            .formerly = {"require"}},
           {.name = "cors_preflight",
            .shape = word({"count", "exempt"}),
-           .meaning = "What becomes of a CORS preflight (`OPTIONS` with `Origin` and "
-                      "`Access-Control-Request-Method`): it counts as an anonymous request, "
-                      "or no rule counts it. Denied and blocked clients stay so.",
+           .meaning = "How a CORS preflight (`OPTIONS` with `Origin` and "
+                      "`Access-Control-Request-Method`) counts: as an anonymous request, or under "
+                      "no rule. Deny lists and blocks apply in both cases.",
            .fallback = "count",
            .hints = {{"ignore", "write exempt"},
                      {"skip", "write exempt"},
@@ -309,53 +311,51 @@ const Section& rules_from_section() {
   static const Section kSection{
       .name = "rules_from",
       .meaning =
-          "Rules that are elsewhere: in a file of their own, or in the form of "
-          "envoyproxy/ratelimit, trees of descriptors.",
-      .keys =
-          {{.name = "file",
-            .shape = text(),
-            .meaning = "A file with `rules` and what belongs to them, as `unmatched`, which is not "
-                       "written here then. A server watches it; see "
-                       "[run.md](run.md#rules-in-a-file-of-their-own).",
-            .examples = {"rules.yaml"}},
-           {.name = "poll_interval",
-            .shape = text(kTimeFormat),
-            .meaning =
-                "How often a server reads the file whatever the watch says, for file systems "
-                "that do not tell of changes.",
-            .fallback = "60s",
-            .formerly = {"every"}},
-           {.name = "last_good_file",
-            .shape = text(),
-            .meaning = "Where a server keeps the rules in force, for a start at which the file is "
-                       "wrong or missing. By default beside `state.file`, with `.rules` behind its "
-                       "name; without that nowhere.",
-            .examples = {"/var/lib/sluice/rules"},
-            .formerly = {"last_good"}},
-           {.name = "envoy",
-            .shape = text(),
-            .meaning = "The folder of files of envoyproxy/ratelimit. All below it are read, except "
-                       "names that begin with a dot. A server watches it.",
-            .examples = {"config"}},
-           {.name = "evaluate",
-            .shape = word({"independent"}),
-            .meaning = "As that service does: each descriptor of a request is counted on its "
-                       "own, rejected ones too.",
-            .fallback = "independent"},
-           {.name = "merge_domains",
-            .shape = flag(),
-            .meaning = "A domain may be in several files; `MERGE_DOMAIN_CONFIG` there.",
-            .fallback = "false"},
-           {.name = "shadow_mode",
-            .shape = flag(),
-            .meaning = "No request is rejected; the statuses of its descriptors tell. "
-                       "`SHADOW_MODE` there.",
-            .fallback = "false"},
-           {.name = "quota_mode",
-            .shape = flag(),
-            .meaning = "A request is rejected only when all of its descriptors are over their "
-                       "limits. `QUOTA_MODE` there.",
-            .fallback = "false"}},
+          "Rules in a file of their own, or in the files of envoyproxy/ratelimit (trees of "
+          "descriptors).",
+      .keys = {{.name = "file",
+                .shape = text(),
+                .meaning = "A file with `rules` and the keys beside them, as `unmatched`, which "
+                           "then may not stand here. A server watches it; see "
+                           "[run.md](run.md#rules-in-a-file-of-their-own).",
+                .examples = {"rules.yaml"}},
+               {.name = "poll_interval",
+                .shape = text(kTimeFormat),
+                .meaning = "How often a server reads the file without a notification, for file "
+                           "systems that send none.",
+                .fallback = "60s",
+                .formerly = {"every"}},
+               {.name = "last_good_file",
+                .shape = text(),
+                .meaning = "Where a server saves the rules in force, for a start at which the file "
+                           "is wrong or missing. By default `state.file` with `.rules` appended; "
+                           "without `state.file` they are not saved.",
+                .examples = {"/var/lib/sluice/rules"},
+                .formerly = {"last_good"}},
+               {.name = "envoy",
+                .shape = text(),
+                .meaning = "The folder with the files of envoyproxy/ratelimit. All files below it "
+                           "are read, except names that begin with a dot. A server watches it.",
+                .examples = {"config"}},
+               {.name = "evaluate",
+                .shape = word({"independent"}),
+                .meaning = "As that service does: each descriptor of a request is counted on its "
+                           "own, rejected ones too.",
+                .fallback = "independent"},
+               {.name = "merge_domains",
+                .shape = flag(),
+                .meaning = "A domain may be in several files; `MERGE_DOMAIN_CONFIG` there.",
+                .fallback = "false"},
+               {.name = "shadow_mode",
+                .shape = flag(),
+                .meaning = "No request is rejected; the statuses of its descriptors show what "
+                           "would have been. `SHADOW_MODE` there.",
+                .fallback = "false"},
+               {.name = "quota_mode",
+                .shape = flag(),
+                .meaning = "A request is rejected only when all of its descriptors are over their "
+                           "limits. `QUOTA_MODE` there.",
+                .fallback = "false"}},
       .exactly_one = {{"file", "envoy"}},
       .needs = {{"poll_interval", "file"},
                 {"last_good_file", "file"},
@@ -368,22 +368,23 @@ const Section& rules_from_section() {
 
 const Section& configuration_section() {
   static const Section kSection = [] {
-    Section section{.name = "configuration",
-                    .meaning = "The whole file.",
-                    .keys = {{.name = "state",
-                              .shape = map_of(state_section),
-                              .meaning = "Where counts are kept."},
-                             {.name = "clients",
-                              .shape = map_of(clients_section),
-                              .meaning = "How clients are told apart."},
-                             {.name = "lists",
-                              .shape = map_of(lists_section),
-                              .meaning = "Who passes uncounted, and who does not pass."},
-                             {.name = "overrides",
-                              .shape = list_of(map_of(override_section)),
-                              .meaning = "Other limits for single subjects."}},
-                    .at_least_one = {{"rules", "rules_from"}},
-                    .hints = rules::rules_file_section().hints};
+    Section section{
+        .name = "configuration",
+        .meaning = "The whole file.",
+        .keys = {{.name = "state",
+                  .shape = map_of(state_section),
+                  .meaning = "Where counts are kept."},
+                 {.name = "clients",
+                  .shape = map_of(clients_section),
+                  .meaning = "How clients are identified."},
+                 {.name = "lists",
+                  .shape = map_of(lists_section),
+                  .meaning = "Clients that no rule counts, and clients that are rejected."},
+                 {.name = "overrides",
+                  .shape = list_of(map_of(override_section)),
+                  .meaning = "Other limits for single subjects."}},
+        .at_least_one = {{"rules", "rules_from"}},
+        .hints = rules::rules_file_section().hints};
     for (config::Key& key : serve_keys()) section.keys.push_back(std::move(key));
     for (config::Key key : rules::rules_file_section().keys) {
       key.required = false;  // they may be elsewhere
@@ -391,7 +392,7 @@ const Section& configuration_section() {
     }
     section.keys.push_back({.name = "rules_from",
                             .shape = map_of(rules_from_section),
-                            .meaning = "Rules that are elsewhere."});
+                            .meaning = "Rules in a file of their own, or Envoy's."});
     return section;
   }();
   return kSection;
@@ -406,15 +407,11 @@ std::string configuration_schema() {
 }
 
 std::string configuration_reference() {
-  return "# Configuration\n\n"
-         "Every key of the file, as `sluice check` knows it. This page is written by `sluice "
-         "check\n"
-         "--print-reference`; [rules.md](rules.md) says how to begin.\n\n" +
+  return "# Configuration\n\nEvery key of the file. `sluice check --print-reference` prints this "
+         "page; [rules.md](rules.md) is the\nplace to begin.\n\n" +
          config::reference_markdown(configuration_shape()) +
-         "\n# API keys\n\n"
-         "Every key of the file that `clients.api_keys.file` names. `sluice keys` writes and lists "
-         "it;\n"
-         "[identity.md](identity.md#api-keys) tells what it is good for.\n\n" +
+         "\n# API keys\n\nEvery key of the file that `clients.api_keys.file` names. `sluice keys` "
+         "writes and lists it;\nsee [identity.md](identity.md#api-keys).\n\n" +
          config::reference_markdown(key_file_shape());
 }
 

@@ -439,7 +439,7 @@ TEST(Configuration, WantsATokenForWhatCanBeReachedFromElsewhere) {
   for (const char* address : {"':9090'", "0.0.0.0:9090", "'[::]:9090'", "192.0.2.1:9090",
                               "admin.example:9090", "[127.0.0.1:1, ':2']"}) {
     const std::string listen = fmt::format("{}listen: {{admin: {}}}\n", kRules, address);
-    EXPECT_THAT(mistakes(listen), HasSubstr("can be reached from elsewhere")) << address;
+    EXPECT_THAT(mistakes(listen), HasSubstr("reachable from other machines")) << address;
     const ServeConfig serve = read(listen + "admin: {token_file: t}\n").serve;
     EXPECT_EQ(serve.admin.token_file, "dir/t") << address;
   }

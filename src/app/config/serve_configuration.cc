@@ -179,7 +179,7 @@ class ServeReader {
     listener.proxy_protocol = reader.flag("proxy_protocol", false);
     const bool is_path = listener.endpoint.kind == net::Endpoint::Kind::unix_path;
     if (listener.proxy_protocol && !is_path && context_.trusted_proxies.empty()) {
-      diagnostics_.error(*reader.find("proxy_protocol"), "nobody is trusted with this",
+      diagnostics_.error(*reader.find("proxy_protocol"), "no proxy is trusted to send PROXY headers",
                          "name the load balancers in clients.trusted_proxies");
     }
     return listener;
@@ -208,7 +208,7 @@ class ServeReader {
           serve.listen.admin.emplace_back(parsed_endpoint(*node, "listen.admin", serve.files));
       if (!serve.admin.token_file.empty() || is_on_this_machine(endpoint)) continue;
       diagnostics_.error(*node,
-                         fmt::format("{} can be reached from elsewhere, and asks for no token",
+                         fmt::format("{} is reachable from other machines without a token",
                                      sluice::quoted(node->text)),
                          "write admin: {token_file: FILE}, or listen on 127.0.0.1");
     }
@@ -261,7 +261,7 @@ class ServeReader {
       if (is_used) continue;
       diagnostics_.warning(
           upstreams->key(i),
-          fmt::format("the upstream '{}' has no effect: no route leads to it", name),
+          fmt::format("the upstream '{}' has no effect: no route uses it", name),
           "name it in a route, or leave it out");
     }
   }

@@ -57,8 +57,8 @@ const Section& listener_section() {
                 .examples = {"':8443'"}},
                {.name = "proxy_protocol",
                 .shape = flag(),
-                .meaning = "Whether connections begin with a header of the PROXY protocol (1 or 2) "
-                           "that names the client. It is required then, and taken from "
+                .meaning = "Whether connections begin with a header of the PROXY protocol (version "
+                           "1 or 2) that names the client. Then it is required, and accepted from "
                            "`clients.trusted_proxies` only.",
                 .fallback = "false"}}};
   return kSection;
@@ -131,7 +131,7 @@ const Section& tls_section() {
 const Section& tracing_section() {
   static const Section kSection{
       .name = "tracing",
-      .meaning = "W3C Trace Context. `traceparent` and `tracestate` are passed on in any case.",
+      .meaning = "W3C Trace Context. `traceparent` and `tracestate` are always forwarded.",
       .keys = {{.name = "generate",
                 .shape = flag(),
                 .meaning = "Whether a request without a `traceparent`, or with a malformed one, "
@@ -140,7 +140,7 @@ const Section& tracing_section() {
                 .formerly = {"start"}},
                {.name = "sampled",
                 .shape = flag(),
-                .meaning = "Whether servers are asked to record the traces that begin here.",
+                .meaning = "Whether the traces that begin here are marked as sampled.",
                 .fallback = "true"}}};
   return kSection;
 }
@@ -163,7 +163,7 @@ const Section& rate_headers_section() {
           "Which headers tell clients their limits and what is left, when and under which names.",
       .keys = {{.name = "families",
                 .shape = families(),
-                .meaning = "Those that are written.",
+                .meaning = "The header families to send.",
                 .fallback = "[ietf-11]",
                 .hints = former_families()},
                {.name = "when",
@@ -185,8 +185,8 @@ const Section& rate_headers_section() {
                 .formerly = {"only_tightest"}},
                {.name = "partition_secret_file",
                 .shape = text(),
-                .meaning = "With it, lists of `ietf-11` and `ietf-next` say by `pk` whose limits "
-                           "they show: a hash of the client under this secret.",
+                .meaning = "With it, `ietf-11` and `ietf-next` send the partition key `pk`: a hash "
+                           "of the client under this secret.",
                 .examples = {"partition.secret"}},
                {.name = "rename",
                 .shape = map_of(renamed_section),
@@ -198,12 +198,12 @@ const Section& rate_headers_section() {
 const Section& renamed_section() {
   static const Section kSection{
       .name = "renamed",
-      .meaning = "From the usual name of a header to another.",
+      .meaning = "From the usual name of a header to its new name.",
       .keys = {},
       .others = config::OtherKeys{.what = "HEADER",
                                   .format = &rules::kHeaderNameFormat,
                                   .shape = text(),
-                                  .meaning = "Its other name, or `none`: it is left out."}};
+                                  .meaning = "Its new name, or `none` to omit it."}};
   return kSection;
 }
 
@@ -215,8 +215,8 @@ const Section& gateway_section() {
           {.name = "tls", .shape = map_of(tls_section), .meaning = "TLS to clients."},
           {.name = "max_body_size",
            .shape = text(kSizeFormat),
-           .meaning = "The largest request body; requests with a larger one are rejected with 413. "
-                      "By default any.",
+           .meaning =
+               "The largest request body; larger ones are rejected with 413. By default any size.",
            .examples = {"10MiB"},
            .formerly = {"body_max"}},
           {.name = "header_timeout",
@@ -258,8 +258,8 @@ const Section& gateway_section() {
            .formerly = {"body_every"}},
           {.name = "min_download_rate",
            .shape = number(0, 1'000'000'000),
-           .meaning = "The slowest rate, in bytes per second, at which a client takes a response "
-                      "that waits for it; slower ones are closed. 0: any rate but none.",
+           .meaning = "The slowest download of a response, in bytes per second; slower clients are "
+                      "disconnected. 0: any rate above zero.",
            .fallback = "200",
            .formerly = {"written_rate"}},
           {.name = "download_rate_interval",
@@ -292,24 +292,21 @@ const Section& gateway_section() {
            .formerly = {"headers"}},
           {.name = "forwarded_headers",
            .shape = word({"x_forwarded", "forwarded", "both", "none"}),
-           .meaning =
-               "How servers are told of the client: by `X-Forwarded-For`, `-Proto`, `-Host` "
-               "and `-Port`, by `Forwarded` (RFC 7239), by both, or not at all. What clients "
-               "send under these names never passes, unless they are trusted proxies.",
+           .meaning = "Which headers name the client to servers: `X-Forwarded-For`, `-Proto`, "
+                      "`-Host` and `-Port`, `Forwarded` (RFC 7239), both, or none. Values that "
+                      "clients send are removed, unless they are trusted proxies.",
            .fallback = "x_forwarded",
            .formerly = {"forwarded"}},
-          {.name = "tracing",
-           .shape = map_of(tracing_section),
-           .meaning = "Traces; without it none begin here."},
+          {.name = "tracing", .shape = map_of(tracing_section), .meaning = "W3C Trace Context."},
           {.name = "trust_request_ids",
            .shape = flag(),
-           .meaning = "Whether an `X-Request-Id` of the client is passed on.",
+           .meaning = "Whether an `X-Request-Id` of the client is forwarded.",
            .fallback = "false"},
           {.name = "via",
            .shape = flag(),
            .meaning = "Whether `Via` is added to requests and responses. Some servers do not "
-                      "compress for proxies (nginx without `gzip_proxied`). Without it a request "
-                      "that goes in circles is not noticed.",
+                      "compress for proxies (nginx without `gzip_proxied`). Without it, forwarding "
+                      "loops are not detected.",
            .fallback = "true"}}};
   return kSection;
 }
@@ -318,32 +315,29 @@ const Section& access_log_section() {
   static const Section kSection{
       .name = "access_log",
       .meaning = "One line for each request. Secrets are hidden.",
-      .keys = {
-          {.name = "file",
-           .shape = text(),
-           .meaning = "Where lines are appended; `-` is standard output.",
-           .fallback = "-",
-           .examples = {"/var/log/sluice/access.log"}},
-          {.name = "format",
-           .shape = word({"text", "json"}),
-           .meaning = "`text` is nginx's combined format and the decision; `json` says more. "
-                      "`sluice replay --rules` reads both.",
-           .fallback = "text"},
-          {.name = "max_rejected_per_second",
-           .shape = number(1, 1'000'000),
-           .meaning = "Each worker logs at most so many rejected requests per second; the next "
-                      "line says how many were left out.",
-           .fallback = "100",
-           .formerly = {"refusals_per_second"}}}};
+      .keys = {{.name = "file",
+                .shape = text(),
+                .meaning = "Where lines are appended; `-` is standard output.",
+                .fallback = "-",
+                .examples = {"/var/log/sluice/access.log"}},
+               {.name = "format",
+                .shape = word({"text", "json"}),
+                .meaning = "`text` is nginx's combined format and the decision; `json` says more. "
+                           "`sluice replay --rules` reads both.",
+                .fallback = "text"},
+               {.name = "max_rejected_per_second",
+                .shape = number(1, 1'000'000),
+                .meaning = "Each worker logs at most so many rejected requests per second; the "
+                           "next line says how many were skipped.",
+                .fallback = "100",
+                .formerly = {"refusals_per_second"}}}};
   return kSection;
 }
 
 const Section& admin_section() {
   static const Section kSection{
       .name = "admin",
-      .meaning =
-          "Who may ask the admin listener. `/livez`, `/readyz` and `/healthz` are open to "
-          "everybody.",
+      .meaning = "Access to the admin listener. `/livez`, `/readyz` and `/healthz` need no token.",
       .keys = {{.name = "token_file",
                 .shape = text(),
                 .meaning = "A file with a token of at least 16 characters; clients present it as "
@@ -356,47 +350,44 @@ const Section& drain_section() {
   static const Section kSection{
       .name = "drain",
       .meaning =
-          "How the server stops when it is told to: `/readyz` says no at once, then it waits, "
-          "then it accepts no more connections and finishes the requests in flight.",
+          "How the server stops on SIGTERM: `/readyz` fails at once; after `delay` the server "
+          "accepts no more connections and finishes the requests in flight.",
       .keys = {
           {.name = "delay",
            .shape = text(rules::kDurationFormat),
-           .meaning = "How long it goes on accepting connections, so that load balancers notice; "
-                      "a little more than they take between two probes.",
+           .meaning = "How long it keeps accepting connections, so that load balancers notice: "
+                      "slightly more than their health check interval.",
            .fallback = "0s",
            .examples = {"10s"}},
           {.name = "timeout",
            .shape = text(rules::kDurationFormat),
-           .meaning = "How long requests in flight may take after that; 0s cuts them off.",
+           .meaning = "How long requests in flight may take after that; 0s closes them at once.",
            .fallback = "30s",
            .formerly = {"within"}}}};
   return kSection;
 }
 
 std::vector<Key> serve_keys() {
-  return {{.name = "listen", .shape = map_of(listen_section), .meaning = "Where to listen."},
-          {.name = "workers",
-           .shape = number(0, 1024),
-           .meaning = "Threads that serve; 0 is one for each processor.",
-           .fallback = "0"},
-          {.name = "upstreams",
-           .shape = map_of(upstreams_section),
-           .meaning = "Where requests are passed on to."},
-          {.name = "routes",
-           .shape = list_of(map_of(route_section)),
-           .meaning = "Which requests go where."},
-          {.name = "gateway",
-           .shape = map_of(gateway_section),
-           .meaning = "How the gateway treats connections and requests."},
-          {.name = "access_log",
-           .shape = map_of(access_log_section),
-           .meaning = "One line for each request; without it there is no such log."},
-          {.name = "admin",
-           .shape = map_of(admin_section),
-           .meaning = "Who may ask the admin listener."},
-          {.name = "drain",
-           .shape = map_of(drain_section),
-           .meaning = "How the server stops when it is told to."}};
+  return {
+      {.name = "listen", .shape = map_of(listen_section), .meaning = "Where to listen."},
+      {.name = "workers",
+       .shape = number(0, 1024),
+       .meaning = "Threads that serve; 0 is one for each processor.",
+       .fallback = "0"},
+      {.name = "upstreams",
+       .shape = map_of(upstreams_section),
+       .meaning = "Groups of servers that requests are forwarded to."},
+      {.name = "routes",
+       .shape = list_of(map_of(route_section)),
+       .meaning = "Which requests go where."},
+      {.name = "gateway",
+       .shape = map_of(gateway_section),
+       .meaning = "How the gateway treats connections and requests."},
+      {.name = "access_log",
+       .shape = map_of(access_log_section),
+       .meaning = "The access log: one line for each request. Without it, nothing is logged."},
+      {.name = "admin", .shape = map_of(admin_section), .meaning = "Access to the admin listener."},
+      {.name = "drain", .shape = map_of(drain_section), .meaning = "How the server stops."}};
 }
 
 }  // namespace sluice::app

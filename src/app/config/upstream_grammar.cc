@@ -13,17 +13,18 @@ using config::text;
 using config::word;
 
 const Section& server_section() {
-  static const Section kSection{.name = "server",
-                                .meaning = "One server of an upstream.",
-                                .keys = {{.name = "address",
-                                          .shape = text(kEndpointFormat),
-                                          .meaning = "Where it is.",
-                                          .required = true,
-                                          .examples = {"127.0.0.1:3000"}},
-                                         {.name = "weight",
-                                          .shape = number(1, 100),
-                                          .meaning = "How many requests it gets beside the others.",
-                                          .fallback = "1"}}};
+  static const Section kSection{
+      .name = "server",
+      .meaning = "One server of an upstream.",
+      .keys = {{.name = "address",
+                .shape = text(kEndpointFormat),
+                .meaning = "Where it is.",
+                .required = true,
+                .examples = {"127.0.0.1:3000"}},
+               {.name = "weight",
+                .shape = number(1, 100),
+                .meaning = "Its share of the requests, relative to the other servers.",
+                .fallback = "1"}}};
   return kSection;
 }
 
@@ -52,7 +53,7 @@ const Section& upstream_tls_section() {
 const Section& upstream_section() {
   static const Section kSection{
       .name = "upstream",
-      .meaning = "Servers that requests are passed on to.",
+      .meaning = "Servers that requests are forwarded to.",
       .keys = {
           {.name = "servers",
            .shape = list_of(text(kEndpointFormat) | map_of(server_section)),
@@ -79,13 +80,12 @@ const Section& upstream_section() {
            .formerly = {"connect"}},
           {.name = "send_timeout",
            .shape = text(kTimeFormat),
-           .meaning = "The longest time in which a server takes no byte of a request that is being "
-                      "sent to it; then 504.",
+           .meaning = "The longest time in which a server accepts no byte of a request; then 504.",
            .fallback = "30s"},
           {.name = "response_timeout",
            .shape = text(kTimeFormat),
-           .meaning = "The longest time from the last byte of a request that the server took to "
-                      "the headers of its response.",
+           .meaning =
+               "The longest time from the last byte of a request to the headers of its response.",
            .fallback = "30s",
            .formerly = {"answer"}},
           {.name = "read_timeout",
@@ -95,21 +95,21 @@ const Section& upstream_section() {
            .formerly = {"silent"}},
           {.name = "request_timeout",
            .shape = text(rules::kDurationFormat),
-           .meaning = "The longest time from passing a request on to the end of its response, "
-                      "retries included. 0s: none.",
+           .meaning = "The longest time from sending a request to the end of its response, retries "
+                      "included. 0s: no limit.",
            .fallback = "0s",
            .examples = {"2m"},
            .formerly = {"total"}},
           {.name = "keepalive_timeout",
            .shape = text(kTimeFormat),
-           .meaning = "How long an idle connection is kept; less than the servers keep it. To keep "
-                      "none, write `keepalive_connections: 0`.",
+           .meaning = "How long an idle connection is kept; set it below the keep-alive timeout of "
+                      "the servers. To keep none, write `keepalive_connections: 0`.",
            .fallback = "50s",
            .formerly = {"idle_for"}},
           {.name = "retries",
            .shape = number(0, 10),
-           .meaning = "How often a request is sent to another server, or to another address of the "
-                      "same name, where nothing can happen twice.",
+           .meaning = "How often a failed request is sent to another server, or to another address "
+                      "of the same name, if repeating it is safe.",
            .fallback = "1"},
           {.name = "max_consecutive_failures",
            .shape = number(1, 1000),

@@ -141,7 +141,7 @@ bool Control::apply_file(config::Diagnostics& diagnostics) {
   in_force_ = std::move(next);
   const std::size_t rules = in_force_.rules.rules.size();
   facts_->took_over(rules, parts_.clock.now().wall());
-  parts_.say(LogLevel::info, "took over the new configuration: " + counted(rules, "rule"));
+  parts_.say(LogLevel::info, "configuration reloaded: " + counted(rules, "rule"));
   if (diagnostics.warnings() > 0) parts_.say(LogLevel::warning, all_of(diagnostics).message);
   const std::vector<std::string_view> later = need_restart(in_force_);
   if (!later.empty()) {
@@ -168,9 +168,9 @@ Control::Files Control::load(const ServeConfig& serve, config::Diagnostics& diag
   }
   if (!has_same_admin(serve)) return files;
   if (admin_needs_token_ && serve.admin.token_file.empty()) {
-    diagnostics.error({.message = "the admin listener can be reached from elsewhere, and would ask "
-                                  "for no token",
-                       .remedy = "write admin: {token_file: FILE}"});
+    diagnostics.error(
+        {.message = "the admin listener would be reachable from other machines without a token",
+         .remedy = "write admin: {token_file: FILE}"});
   }
   return files;
 }
@@ -212,7 +212,7 @@ Parsed<void> Control::apply_rules(const rules::Fetched& fetched) {
   facts_->took_rules(count);
   if (is_first) return {};  // the start reports them
   parts_.say(LogLevel::info,
-             fmt::format("took over the rules in {}: {}", rules_.file, counted(count, "rule")));
+             fmt::format("rules reloaded from {}: {}", rules_.file, counted(count, "rule")));
   if (diagnostics.warnings() > 0) parts_.say(LogLevel::warning, all_of(diagnostics).message);
   return {};
 }
@@ -229,7 +229,7 @@ void Control::reopen_log() {
   }
   next.access_log = *std::move(opened);
   publish(std::move(next));
-  parts_.say(LogLevel::info, "opened the access log anew");
+  parts_.say(LogLevel::info, "access log reopened");
 }
 
 // ---- publication ------------------------------------------------------------------------------

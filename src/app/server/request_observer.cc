@@ -23,9 +23,9 @@ Parsed<AccessLogSink> open_access_log(const AccessLogConfig& config) {
   std::shared_ptr<LogFile> file = LogFile::open(config.file);
   if (file != nullptr) return AccessLogSink{.config = config, .file = std::move(file)};
   const int why = errno;
-  const char* const words = why == ENXIO ? "nobody reads from it" : std::strerror(why);
+  const char* const words = why == ENXIO ? "no process reads from it" : std::strerror(why);
   return mistake(fmt::format("cannot open {}: {}", config.file, words),
-                 why == ENXIO ? "start whoever reads from it before"
+                 why == ENXIO ? "start the reader first"
                               : "name a file in a folder that exists and may be written");
 }
 

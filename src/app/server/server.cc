@@ -42,10 +42,10 @@ Parsed<std::vector<net::Listener>> open_admin_listeners(
       continue;
     }
     if (serve.admin.token_file.empty() && !is_on_this_machine(one.listener.endpoint())) {
-      return mistake(fmt::format("the inherited socket {} can be reached from elsewhere, and asks "
-                                 "for no token",
-                                 described(one)),
-                     "write admin: {token_file: FILE}, or let it listen on 127.0.0.1");
+      return mistake(
+          fmt::format("the inherited socket {} is reachable from other machines without a token",
+                      described(one)),
+          "write admin: {token_file: FILE}, or let it listen on 127.0.0.1");
     }
     listeners.push_back(std::move(one.listener));
   }
@@ -290,13 +290,13 @@ void Server::begin_to_drain() {
   manager_.stopping("draining");
   const Nanos delay = control_->published().get()->drain.delay;
   if (delay <= Nanos{0}) return drain();
-  options_.say(LogLevel::info,
-               fmt::format("draining in {}; a second signal ends at once", format_duration(delay)));
+  options_.say(LogLevel::info, fmt::format("draining in {}; a second signal stops at once",
+                                           format_duration(delay)));
   loop_->set(drain_soon_, delay);
 }
 
 void Server::drain() {
-  options_.say(LogLevel::info, "draining; a second signal ends at once");
+  options_.say(LogLevel::info, "draining; a second signal stops at once");
   for (const auto& worker : workers_) worker->drain();
   drain_until_ = loop_->now().mono + control_->published().get()->drain.timeout;
   loop_->set(drained_, kLookEvery);

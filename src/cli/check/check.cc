@@ -46,7 +46,7 @@ std::string effect_text(const rules::Rule& rule) {
   if (rule.action.kind == rules::Action::Kind::shadow) add("shadow");
   if (rule.action.kind == rules::Action::Kind::drop) add("drop");
   if (rule.action.kind == rules::Action::Kind::queue) add("queue");
-  if (rule.count) add("counts some answers");
+  if (rule.count) add("counts some responses");
   if (rule.block) add("blocks");
   if (rule.before_auth) add("before_auth");
   return text;
@@ -181,7 +181,7 @@ ExitCode report(const app::Configuration& configuration, const rules::EnvoyRules
     if (!list.rules.empty()) output.write("\n" + table_of(configuration, now, output));
     if (trees != nullptr) output.write("\n" + table_of(*trees, output));
     if (list.unmatched == rules::Unmatched::reject) {
-      output.write("\nRequests that no rule matches are answered 503.\n");
+      output.write("\nRequests that no rule matches are rejected with 503.\n");
     }
   }
   return output.finish(kCommand, ExitCode::ok);

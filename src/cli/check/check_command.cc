@@ -11,13 +11,13 @@ namespace {
 
 constexpr const char* kCheckFooter =
     R"(Reads a configuration, or a file of rules alone, and reports everything that is wrong with it
-at once, with line, column and what to write instead. A good file is answered with a table: each
-rule, and the most that it can admit in any period, which is what the algorithm promises.
+at once, with line, column and what to write instead. For a valid file it prints a table: each rule,
+and the most that its algorithm can admit in any period.
 
-It also looks at all that `sluice serve` opens: files that the configuration names, the folders of
-the state file and of the access log, the addresses of listeners. It changes nothing, so that it
-may run beside a server. There an address in use is a warning; with --start it is an error.
---offline looks at nothing but the file itself.
+It also checks all that `sluice serve` opens: files that the configuration names, the folders of the
+state file and of the access log, the addresses of listeners. It changes nothing and can run beside
+a server: an address in use is only a warning, with --start an error. --offline checks the file
+alone.
 
 Examples:
   sluice check sluice.yaml
@@ -25,19 +25,19 @@ Examples:
   sluice check --start sluice.yaml && sluice serve -c sluice.yaml
   sluice check --print-schema > sluice.schema.json
 
-Exit status: 0 the file is good, 1 it is not, or something that it names, 3 it cannot be read.)";
+Exit status: 0 valid, 1 the file, or something that it names, is not, 3 it cannot be read.)";
 
 }  // namespace
 
 void add_check(CLI::App& program, Action& action) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* command =
-      program.add_subcommand("check", "Validate a configuration; say what each rule promises");
+      program.add_subcommand("check", "Validate a configuration; show the bound of each rule");
   CLI::Option* file =
       command->add_option("file", options->file, "Configuration or rules")->type_name("FILE");
   command->add_flag("--json", options->json, "One JSON object");
   CLI::Option* offline =
-      command->add_flag("--offline", options->offline, "Look at nothing but the file itself");
+      command->add_flag("--offline", options->offline, "Check the file alone");
   command
       ->add_flag("--start", options->start,
                  "As before a start: addresses that are in use are errors")

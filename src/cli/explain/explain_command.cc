@@ -10,14 +10,14 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kExplainFooter =
-    R"(Takes one request through a configuration and tells the whole way: the path as rules see it,
-who is asking, every rule and why it applies or not, what it counts by, what its limits say, and the
-decision; for a gateway also the route and the upstream. Counts begin at nothing;
---repeat sends the request several times and explains the last.
+    R"(Takes one request through a configuration and shows each step: the normalised path, the client,
+every rule and why it applies or not, its key, its limits, and the decision; for a gateway also the
+route and the upstream. All counters start at zero; --repeat sends the request several times and
+explains the last.
 
-A --descriptor beside the request is for rules that ask for its entries. Without a request, the
-trees of envoyproxy/ratelimit that the configuration names (rules_from) are asked, as Envoy would:
-one --descriptor for each, with all of its entries.
+A --descriptor beside the request is for rules that match its entries. Without a request, the
+descriptors are checked against the envoyproxy/ratelimit trees of the configuration (rules_from), as
+Envoy would send them: one --descriptor for each, with all of its entries.
 
 Examples:
   sluice explain 'GET /v1/users' -c sluice.yaml --ip 192.0.2.1
@@ -26,14 +26,14 @@ Examples:
   sluice explain /v1/users -c sluice.yaml --descriptor tenant=gold
   sluice explain -c sluice.yaml --domain edge --descriptor tenant=gold path=/a
 
-Exit status: 0 the request passes, 1 it does not, 3 the configuration cannot be used.)";
+Exit status: 0 the request is allowed, 1 it is not, 3 the configuration cannot be used.)";
 
 }  // namespace
 
 void add_explain(CLI::App& program, Action& action) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command =
-      program.add_subcommand("explain", "Tell how one request would be decided, and why");
+      program.add_subcommand("explain", "Show how one request is decided, and why");
   CLI::Option* request =
       command->add_option("request", options->request, "Method and path: 'GET /v1/users'")
           ->type_name("REQUEST");
@@ -49,7 +49,7 @@ void add_explain(CLI::App& program, Action& action) {
       command->add_option("--ip", options->ip, "Address of the client, or unix (default 127.0.0.1)")
           ->type_name("ADDRESS");
   CLI::Option* host =
-      command->add_option("--host", options->host, "Host that is asked (default localhost)")
+      command->add_option("--host", options->host, "Host of the request (default localhost)")
           ->type_name("HOST");
   CLI::Option* domain =
       command->add_option("--domain", options->domain, "Domain of rules (default: default)")

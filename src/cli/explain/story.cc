@@ -71,14 +71,14 @@ std::string why_not_asked(const RuleStory& story, const engine::Op& op) {
     }
     if (one.instead.empty()) continue;
     if (story.rule->on_missing == OnMissing::skip) {
-      return fmt::format("{} is missing, and then it is skipped", one.part);
+      return fmt::format("{} is missing (on_missing: skip)", one.part);
     }
     if (story.rule->on_missing == OnMissing::reject &&
         is_stopped_for(engine::Reason::missing_value)) {
-      return fmt::format("{} is missing, and then it rejects", one.part);
+      return fmt::format("{} is missing (on_missing: reject)", one.part);
     }
   }
-  return fmt::format("it matches, but is not asked: {}", engine::to_string(op.reason));
+  return fmt::format("matches, but is not evaluated: {}", engine::to_string(op.reason));
 }
 
 // Whose limits were asked.

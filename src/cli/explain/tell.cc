@@ -131,7 +131,7 @@ std::string listed_text(const engine::ListEntry& entry) {
 
 std::string verdict_text(const Story& story, const engine::Op& op, const Output& output) {
   if (fails_at_routes(story, op)) {
-    return fmt::format("{}rejected{} with {}: {}, after the rules let it pass", output.style(kRed),
+    return fmt::format("{}rejected{} with {}: {}, after the rules allowed it", output.style(kRed),
                        output.style(kPlain), kAmbiguousRouteStatus, kAmbiguousRoute);
   }
   const bool passes = op.action == engine::Action::pass;
@@ -237,7 +237,7 @@ void tell(const ExplainedRequest& request, const Story& story, const engine::Op&
   }
   output.write(fmt::format("host      {}\n", story.host));
   output.write(fmt::format("client    {}\n", client_text(story)));
-  output.write(story.rules.empty() ? "rules     none was asked\n" : "rules\n");
+  output.write(story.rules.empty() ? "rules     none evaluated\n" : "rules\n");
   for (const RuleStory& rule : story.rules) output.write(rule_lines(rule, output));
   output.write(fmt::format("decision  {}\n", verdict_text(story, op, output)));
   if (story.route.has_gateway) {

@@ -152,7 +152,7 @@ Start start_from(const Recipe& recipe, const fs::path& path) {
   if (!start.keys.empty()) {
     start.files.push_back({.path = beside(kKeysSchemaName),
                            .content = app::key_file_schema() + "\n",
-                           .what = "from which they know those of keys.yaml",
+                           .what = "its schema for editors",
                            .is_generated = true});
     start.files.push_back({.path = beside(kKeysName),
                            .content = key_file(start.keys),
@@ -161,7 +161,7 @@ Start start_from(const Recipe& recipe, const fs::path& path) {
   }
   start.files.push_back({.path = beside(kSchemaName),
                          .content = app::configuration_schema() + "\n",
-                         .what = "from which editors know its keys",
+                         .what = "its schema for editors",
                          .is_generated = true});
   start.files.push_back({.path = path.string(),
                          .content = std::string{recipe_text(recipe.name)},

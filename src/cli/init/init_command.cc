@@ -10,9 +10,9 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kInitFooter =
-    R"(Writes a configuration with comments, and beside it a schema from which editors know all keys
-and their meaning. Recipes with API keys get a file of them: keys are made at random and printed
-once, the file has only their hashes. Nothing that is there already is replaced without --force.
+    R"(Writes a commented configuration, and beside it a schema for editors. Recipes with API keys also
+get a key file: the random keys are printed once, the file has only their hashes. Existing files are
+replaced only with --force.
 
 Examples:
   sluice init --list
@@ -28,7 +28,7 @@ void add_init(CLI::App& program, Action& action) {
   auto options = std::make_shared<InitOptions>();
   CLI::App* command =
       program.add_subcommand("init", "Write a configuration to begin with, from a recipe");
-  command->add_option("recipe", options->recipe, "What it is for; --list tells")
+  command->add_option("recipe", options->recipe, "The recipe; --list shows all")
       ->type_name("RECIPE");
   command
       ->add_option("-o,--output", options->output,

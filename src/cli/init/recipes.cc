@@ -6,12 +6,12 @@ std::span<const Recipe> recipes() {
   static const std::vector<Recipe> kRecipes{
       {.name = "login",
        .summary =
-           "a login that cannot be guessed at: failures by address and by account, and blocks",
+           "a login: failed attempts by address and by account, with blocks",
        .keys = {},
        .trials = {"sluice explain 'POST /login' -c {file} --ip 192.0.2.1",
                   "sluice explain 'POST /login' -c {file} --ip 192.0.2.1 --repeat 7"}},
       {.name = "public-api",
-       .summary = "an API for everybody by address, and for holders of API keys by plan",
+       .summary = "a public API: anonymous clients by address, API keys by plan",
        .keys = {{"demo-free", "free"}, {"demo-paid", "paid"}},
        .trials = {"sluice explain 'GET /v1/items' -c {file} --ip 192.0.2.1",
                   "sluice explain 'GET /v1/items' -c {file} -H 'x-api-key: KEY'"}},
@@ -21,7 +21,7 @@ std::span<const Recipe> recipes() {
        .trials = {"sluice explain 'POST /v1/items' -c {file} -H 'x-api-key: KEY'",
                   "sluice explain 'GET /v1/items' -c {file}"}},
       {.name = "behind-nginx",
-       .summary = "limits by address behind a reverse proxy that says who asked",
+       .summary = "limits by client address behind a reverse proxy",
        .keys = {},
        .trials = {"sluice explain / -c {file} --ip 127.0.0.1 -H 'X-Forwarded-For: 203.0.113.7'",
                   "sluice explain / -c {file} --ip 192.0.2.66 -H 'X-Forwarded-For: 203.0.113.7'"}}};

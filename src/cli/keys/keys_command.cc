@@ -16,16 +16,15 @@ constexpr const char* kKeysFooter = R"(Examples:
 A configuration names the file: clients: {api_keys: {header: x-api-key, file: keys.yaml}}.)";
 
 constexpr const char* kCreateFooter =
-    R"(Makes a key at random and prints it, once. What is kept is its hash: nobody can get the key
-back from the file, and whoever loses it needs another one. Without --file the entry is printed, to
-be put into a file by hand.
+    R"(Makes a random key and prints it once. The file keeps only its hash: a lost key cannot be
+recovered, only replaced. Without --file the entry is printed, to be added to a file by hand.
 
 Examples:
   sluice keys create --name acme --user acme --tier paid --file keys.yaml
   sluice keys create --name trial-7 --tier free --expires 30d --file keys.yaml
   sluice keys create --name ci --attribute plan.seats=5 --json
 
-Exit status: 0 the key is made, 2 an option is wrong, 3 the file is no good or has the name.)";
+Exit status: 0 the key is made, 2 an option is wrong, 3 the file is invalid or already has the name.)";
 
 constexpr const char* kListFooter = R"(Examples:
   sluice keys list --file keys.yaml
@@ -39,9 +38,9 @@ void add_create(CLI::App& keys, Action& action) {
   command->add_option("--name", options->name, "Its name in metrics and logs; unique")
       ->type_name("NAME")
       ->required();
-  command->add_option("--user", options->user, "Who holds it")->type_name("USER");
-  command->add_option("--tenant", options->tenant, "To whom the user belongs")->type_name("TENANT");
-  command->add_option("--tier", options->tier, "What they have booked")->type_name("TIER");
+  command->add_option("--user", options->user, "The user that holds it")->type_name("USER");
+  command->add_option("--tenant", options->tenant, "The tenant of the user")->type_name("TENANT");
+  command->add_option("--tier", options->tier, "The plan of the user")->type_name("TIER");
   command
       ->add_option("--attribute", options->attributes,
                    "Anything else, as in plan.seats=5; may be repeated")

@@ -89,7 +89,7 @@ Parsed<Plan> constant_plan(const LoadOptions& options) {
 
 Parsed<Plan> make_plan(const LoadOptions& options, const Limit& limit) {
   if (options.limit.count_rejected && !options.rate) {
-    return mistake("--count-rejected keeps out whoever tries again too soon, for ever",
+    return mistake("--count-rejected rejects a client that retries too soon, for ever",
                    "send every request once with --rate, or leave it out");
   }
   if (options.duration && !options.rate) {

@@ -10,10 +10,10 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kLoadFooter =
-    R"(With a URL it drives a server: requests start at a constant rate whatever the
-answers are (open loop), so a slow server cannot slow the traffic down, and latencies count from the
-scheduled start. Reported are admitted (2xx, 3xx) and rejected (429) per second beside the limits
-that the server states or --expect gives. {n} in the path or a header stands for the number of the
+    R"(With a URL it loads a server: requests start at a constant rate (open loop), so
+a slow server cannot slow the traffic down, and latencies count from the scheduled start. The report
+shows admitted (2xx, 3xx) and rejected (429) requests per second beside the limits that the server
+states or --expect gives. {n} in the path or a header stands for the number of the
 client, from 1; {key} for its line of --keys-file.
 
 Without a URL, two kinds of traffic against a limiter in this process:
@@ -24,7 +24,7 @@ Without a URL, two kinds of traffic against a limiter in this process:
                 10@1,20@2,50@5,100@10,200@20,250@25,500@50,1000@100
   --rate        requests at a constant rate, each trying once
 
-Exit status: 0; 1 if more was admitted than --expect allows, or nothing was answered; 2 the command
+Exit status: 0; 1 if more was admitted than --expect allows, or no response arrived; 2 the command
 line is wrong; 3 the server cannot be reached.
 
 Examples:
@@ -46,8 +46,8 @@ void add_http_options(CLI::App& command, HttpLoadOptions& options) {
   add(server, "--connections", options.connections, "N", "Connections to open (default 64)");
   add(server, "--threads", options.threads, "N", "Threads that share them (default 1)");
   add(server, "--timeout", options.timeout, "TIME",
-      "How long to wait for an answer, and for a free connection (default 5s)");
-  command.add_flag("--closed", options.closed, "As fast as answers come, instead of a rate")
+      "How long to wait for a response, and for a free connection (default 5s)");
+  command.add_flag("--closed", options.closed, "As fast as responses come, instead of a rate")
       ->group(server);
   add(server, "--ca-file", options.ca_file, "FILE", "https: CAs to trust instead of the system's");
   command.add_flag("--insecure", options.insecure, "https: do not verify the certificate")

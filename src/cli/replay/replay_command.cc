@@ -28,11 +28,10 @@ Prints true or false for each request; --json prints an object for each, on one 
   {"allowed":true,"limit":3,"remaining":2,"reset_after_ns":3600000000000,
    "retry_after_ns":null,"delay_ns":0}
 
-With --rules, a log goes through a whole configuration: lines of JSON as our gateway writes them, or
-nginx's combined log. A summary tells how often each rule had a say, and which rules ask for what no
-line of the log has. --diff shows which requests another configuration would answer differently, be
-it by another status, reason or rule, and exits with 1 if there are any; with --json, an object for
-each of them, and one for the summary.
+With --rules, a log goes through a whole configuration: the gateway's JSON lines, or nginx's combined
+log. A summary shows how often each rule matched, and which rules need values that the log lacks.
+--diff lists the requests that another configuration decides differently (status, reason or rule),
+and exits with 1 if there are any; with --json, an object for each of them, and one for the summary.
 
 Examples:
   sluice replay trace.csv --limit 3/1h --algorithm sliding_log
@@ -43,7 +42,7 @@ Examples:
   sluice replay access.log --rules sluice.yaml --diff stricter.yaml
   printf '0\n0\n500000000\n' | sluice replay --limit 1/1s
 
-Exit status: 0 success, 1 --diff found requests that are answered differently, 2 the command line is
+Exit status: 0 success, 1 --diff found requests that are decided differently, 2 the command line is
 wrong, 3 the trace or the configuration cannot be read.)";
 
 // Given, and without effect where a configuration says what the limits are.
@@ -113,7 +112,7 @@ void add_replay(CLI::App& program, Action& action) {
       ->group(group);
   command
       ->add_flag("--strict", rules->strict,
-                 "End with an error at a line that cannot be read, instead of skipping it")
+                 "Stop with an error at a line that cannot be read, instead of skipping it")
       ->needs(by_rules)
       ->group(group);
   command->footer(kReplayFooter);

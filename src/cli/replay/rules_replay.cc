@@ -56,7 +56,7 @@ std::string summary(const RulesRun& run, const Output& output) {
   const auto unmatched = sum.reasons.find("unmatched");
   if (unmatched != sum.reasons.end()) {
     text +=
-        fmt::format("\n{} concerned by no rule.\n",
+        fmt::format("\n{} matched by no rule.\n",
                     unmatched->second == 1 ? "1 request was"
                                            : fmt::format("{} requests were", unmatched->second));
   }
@@ -72,7 +72,7 @@ std::string gap_text(const LogGap& gap) {
 
 std::string gaps_text(const std::vector<LogGap>& gaps, std::string_view file) {
   if (gaps.empty()) return {};
-  std::string text = fmt::format("\nNot to be decided by this log, of {}:\n", file);
+  std::string text = fmt::format("\nRules of {} that this log cannot decide:\n", file);
   for (const LogGap& gap : gaps) text += fmt::format("  {}\n", gap_text(gap));
   return text;
 }
@@ -291,7 +291,7 @@ class Replay {
   void tell(std::uint64_t malformed) {
     output_.write(summary(*side_.run, output_));
     if (malformed > 0) {
-      output_.write(fmt::format("\nLeft out what was no request: {}.\n", malformed));
+      output_.write(fmt::format("\nSkipped malformed requests: {}.\n", malformed));
     }
     output_.write(gaps_text(side_.gaps.found(), side_.file));
     if (!other_) return;

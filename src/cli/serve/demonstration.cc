@@ -23,27 +23,27 @@ constexpr std::uint16_t kGatewayPort = 8080;
 constexpr std::uint16_t kAdminPort = 9090;
 
 constexpr std::string_view kConfiguration =
-    R"(# The demonstration. Change it while it runs: what you save is in force at once.
+    R"(# The demonstration. Edit it while it runs: the gateway reloads it at once.
 listen: {{gateway: '127.0.0.1:{gateway}', admin: '127.0.0.1:{admin}'}}
 upstreams: {{echo: {{servers: ['{echo}']}}}}
 routes: [{{path: /**, upstream: echo}}]
 clients: {{api_keys: {{header: x-api-key, file: keys.yaml}}}}
-# Of the rules of a group that concern a request, the most specific one counts.
+# Of the rules of a group that match a request, only the most specific one applies.
 rules:
-  # Who has no key, by address.
+  # Clients without a key, by address.
   - name: anonymous
     group: pages
     match: {{authenticated: false}}
     per: [ip]
     limit: 5/10s
-  # Who has one, by what was booked: demo-free and demo-paid are in keys.yaml.
+  # Clients with a key, by plan: demo-free and demo-paid are in keys.yaml.
   - name: plans
     group: pages
     match: {{authenticated: true}}
     per: [api_key]
     limit: 10/10s
     tiers: {{by: client.tier, values: {{free: 10/10s, paid: 100/10s}}}}
-  # Guessing passwords gets nobody anywhere.
+  # Against password guessing.
   - name: login
     group: pages
     match: {{path: /login}}
@@ -73,7 +73,7 @@ constexpr std::string_view kWhatToTry =
   curl -s http://{admin}/metrics                          its counters
 
 Its rules are in {file}
-Edit them: what you save is in force at once. Ctrl-C ends it and removes them.
+Edit them: the gateway reloads them at once. Ctrl-C stops it and removes them.
 )";
 
 // The usual port, if it is free; any other one otherwise.

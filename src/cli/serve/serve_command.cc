@@ -10,19 +10,19 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kServeFooter =
-    R"(Runs the listeners of a configuration until it is told to stop. Without a file it runs a
-demonstration on the loopback: a gateway with a few rules in front of a server that echoes.
+    R"(Runs the listeners of a configuration until it is stopped. Without a file it runs a
+demonstration on the loopback: a gateway with a few rules in front of an echo server.
 
-SIGHUP, or a change of the file, reads it anew; a file that is wrong is reported and changes
-nothing. SIGUSR1 opens the access log anew. SIGTERM and SIGINT drain: requests in flight are
-finished. A second one ends at once.
+SIGHUP, or a change of the file, reloads it; an invalid file is reported and changes nothing.
+SIGUSR1 reopens the access log. SIGTERM and SIGINT drain: requests in flight are finished. A second
+signal stops at once.
 
 Examples:
   sluice serve
   sluice serve -c sluice.yaml
   sluice check sluice.yaml && kill -HUP $(pidof sluice)
 
-Exit status: 0 it was told to stop, 3 it could not start.)";
+Exit status: 0 stopped by a signal, 3 it could not start.)";
 
 }  // namespace
 

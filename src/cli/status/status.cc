@@ -45,7 +45,7 @@ Parsed<StatusText> understood(const net::HttpResult& response, const StatusOptio
                    "does it run, with listen: {admin: ...}? --server says where");
   }
   if (response->status == 401) {
-    return mistake("the server wants another token, or one at all", "give it by --token-file FILE");
+    return mistake("the server requires a token, or another one", "give it by --token-file FILE");
   }
   if (response->status != 200) {
     return mistake(fmt::format("{} answers with {}", options.server, response->status),

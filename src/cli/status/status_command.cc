@@ -10,8 +10,8 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kStatusFooter =
-    R"(Asks the admin listener of a running server: what it does, what it decided, how its
-upstreams are. The configuration has to have one, as in listen: {admin: 127.0.0.1:9090}.
+    R"(Shows the requests, decisions and upstreams of a running server. Its configuration needs an
+admin listener, as in listen: {admin: 127.0.0.1:9090}.
 
 Examples:
   sluice status
@@ -20,7 +20,7 @@ Examples:
   sluice status --server unix:/run/sluice/admin.sock --json
 
 Exit status: 0 it serves, 1 it is starting or draining, 2 an option is wrong, 3 it cannot be
-asked.)";
+reached.)";
 
 }  // namespace
 
@@ -31,10 +31,10 @@ void add_status(CLI::App& program, Action& action) {
       ->add_option("-s,--server", options->server,
                    "Its admin listener (default http://127.0.0.1:9090)")
       ->type_name("URL");
-  command->add_option("--token-file", options->token_file, "The file with the token it wants")
+  command->add_option("--token-file", options->token_file, "The file with its token")
       ->type_name("FILE");
-  command->add_flag("--json", options->json, "What the server says, as it says it");
-  command->add_option("-w,--watch", options->watch, "Again and again, so often: 1s")
+  command->add_flag("--json", options->json, "The server's JSON, unchanged");
+  command->add_option("-w,--watch", options->watch, "Repeat at this interval: 1s")
       ->type_name("TIME");
   command->footer(kStatusFooter);
   command->callback([options, &action] { action = [options] { return status(*options); }; });

@@ -183,7 +183,7 @@ Parsed<StatusText> status_text(std::string_view text, const Output& style) {
                        parser.parse(text.data(), text.size()).get(document) == simdjson::SUCCESS;
   const Object status = is_json ? as<dom::object>(document) : std::nullopt;
   if (!find(status, "state")) {
-    return mistake("the answer is no status of a server",
+    return mistake("the response is not a status of Sluice",
                    "is that the address of `listen: admin`?");
   }
   const bool is_serving = text_of(status, "state") == "serving";

@@ -54,11 +54,11 @@ std::optional<Reply> Guard::refuse(const Request& request) const {
   }
   if (!request.is_local && !names_no_domain(request.host)) {
     return problem(403,
-                   "Without a token, ask by address or localhost: another name may be a trick.");
+                   "Without a token, use an address or localhost as host: other names may be DNS rebinding.");
   }
   const std::optional<std::string_view> origin = request.header("origin");
   if (origin && !is_here(host_of_origin(*origin), request.host)) {
-    return problem(403, "Without a token, pages from elsewhere may not ask.");
+    return problem(403, "Without a token, cross-origin requests are rejected.");
   }
   return std::nullopt;
 }

@@ -163,7 +163,7 @@ Connection::Step Connection::not_taken() {
   if (taken >= std::max<std::uint64_t>(wanted, 1)) return Step::wait;
   ++gateway_.counts_.timeouts;
   exchange_->fault =
-      taken == 0 ? "the client does not take its answer" : "the client takes its answer too slowly";
+      taken == 0 ? "the client does not read the response" : "the client reads the response too slowly";
   return cut();
 }
 

@@ -21,7 +21,7 @@ std::uint64_t hash_of(const identity::Identity& client) noexcept {
   return std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-constexpr const char* kNotPassedOn = "this method is not passed on";
+constexpr const char* kNotPassedOn = "this method is not forwarded";
 
 // Whether somebody of that name has passed it on already.
 bool has_passed(std::span<const HeaderView> headers, std::string_view name) noexcept {
@@ -149,7 +149,7 @@ Connection::Step Connection::pass_on() {
   if (checked != Step::again || phase_ == Phase::answering) return checked;
   if (!write_request_head()) {
     keep_alive_ = false;
-    return answer(431, "the headers are too long to be passed on");
+    return answer(431, "the headers are too long to be forwarded");
   }
   // The client waits with its body until it knows that the request is welcome.
   if (head().expects_continue && in_.begin == in_.end && !say_continue()) return cut();
@@ -181,7 +181,7 @@ Connection::Step Connection::check_request() {
   if (exchange_->has_two_routes) {
     return refused(400, "with and without the escaped slash the path has different routes");
   }
-  if (exchange_->group == nullptr) return refused(404, "no route leads there");
+  if (exchange_->group == nullptr) return refused(404, "no matching route");
   return Step::again;
 }
 

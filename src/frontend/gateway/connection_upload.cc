@@ -102,7 +102,7 @@ Connection::Step Connection::upload_timed_out() {
     case Awaited::room: return look_what_is_taken();
     case Awaited::answer: break;
   }
-  return server_failed(504, "the server did not answer in time", true);
+  return server_failed(504, "the server did not respond in time", true);
 }
 
 // The next interval began with the last bytes, since nothing has come behind them: a client that is

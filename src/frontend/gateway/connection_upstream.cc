@@ -263,9 +263,9 @@ Connection::Step Connection::read_answer() {
       }
     }
     if (window.room().empty()) {
-      exchange.fault = "the head of the answer is too long";
+      exchange.fault = "the response headers are too long";
       release_upstream(false);
-      return answer(502, "the head of the answer is too long");
+      return answer(502, "the response headers are too long");
     }
     if (!server.can_read()) return Step::wait;
     const net::IoResult result = server.read(window.room());
@@ -273,8 +273,8 @@ Connection::Step Connection::read_answer() {
     if (!result.is_done()) {
       const bool said_something = window.begin < window.end;
       return server_failed(502,
-                           said_something ? "the server broke off its answer"
-                                          : "the server closed without an answer",
+                           said_something ? "the server closed in the middle of its response"
+                                          : "the server closed without a response",
                            true);
     }
     window.end += result.bytes;
@@ -348,7 +348,7 @@ Connection::Step Connection::begin_answer() {
   if (!written) {
     exchange.head_received = false;
     release_upstream(false);
-    return answer(502, "the head of the answer is too long");
+    return answer(502, "the response headers are too long");
   }
   exchange.from_server.floor = exchange.from_server.begin;
   exchange.download.begin({.from = &exchange.upstream->stream(),
@@ -382,7 +382,7 @@ Connection::Step Connection::relay_answer() {
     }
     case BodyPump::Progress::done: report_trailers(); return end_exchange();
     case BodyPump::Progress::source_ended:
-    case BodyPump::Progress::source_wrong: return broke_off("the server broke off its answer");
+    case BodyPump::Progress::source_wrong: return broke_off("the server closed in the middle of its response");
     case BodyPump::Progress::sink_failed: return client_gone();
   }
   return cut();

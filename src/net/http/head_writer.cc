@@ -144,7 +144,7 @@ Result<std::string_view> HeadWriter::finish() noexcept {
   }
   if (is_full_) {
     return tl::unexpected{
-        Error{.code = Errc::unsupported, .where = "a head that is larger than its buffer"}};
+        Error{.code = Errc::unsupported, .where = "headers larger than the buffer"}};
   }
   return std::string_view{buffer_.data(), size_};
 }

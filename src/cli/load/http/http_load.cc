@@ -61,8 +61,8 @@ void tell_doubts(const HttpPlan& plan, const HttpRun& run) {
   if (run.interrupted) complain(kCommand, "stopped early; these are the results so far");
   if (!plan.schedule) {
     complain(kCommand,
-             "closed loop: a slow answer keeps the next request from being sent, so the latencies "
-             "leave out who would have waited (coordinated omission)");
+             "closed loop: a slow response delays the next request, so the latencies are too low "
+             "under load (coordinated omission)");
   }
   if (!kept_schedule(tally)) {
     complain(kCommand,
@@ -80,7 +80,7 @@ void tell_doubts(const HttpPlan& plan, const HttpRun& run) {
 
 ExitCode verdict_of(const HttpPlan& plan, const HttpRun& run) {
   if (run.tally.answered() == 0 && !run.interrupted) {
-    complain(kCommand, "nothing was answered");
+    complain(kCommand, "no response arrived");
     return ExitCode::negative;
   }
   const std::optional<Verdict> verdict = judge(plan, run.tally);

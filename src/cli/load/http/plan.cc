@@ -31,7 +31,7 @@ Parsed<Nanos> parse_duration_option(const LoadOptions& options) {
 Parsed<std::optional<Schedule>> parse_schedule(const LoadOptions& options) {
   if (options.http.closed) {
     if (!options.rate) return std::nullopt;
-    return mistake("--closed sends as fast as answers come; there is no rate to keep",
+    return mistake("--closed sends as fast as responses come; there is no rate to keep",
                    "leave out --rate or --closed");
   }
   const Parsed<Schedule> schedule = parse_rate(options.rate.value_or("2000/s"));

@@ -249,7 +249,7 @@ std::string rates_svg(const HttpPlan& plan, const HttpRun& run) {
   svg += line(axes, rejected, "rejected");
   if (highest(other) > 0) {
     svg += line(axes, other, "other");
-    entries.push_back({"other", "other answers and errors"});
+    entries.push_back({"other", "other responses and errors"});
   }
   svg += line(axes, admitted, "admitted");
   if (shows_limit) {

@@ -22,7 +22,7 @@ std::string_view words_for(LoadError error) noexcept {
     case LoadError::connect: return "could not connect";
     case LoadError::timeout: return "timed out";
     case LoadError::closed: return "closed early";
-    case LoadError::bad_answer: return "bad answer";
+    case LoadError::bad_answer: return "bad response";
   }
   return "";
 }
@@ -220,7 +220,7 @@ std::string series_json(const Tally& tally) {
 std::string headline(const HttpPlan& plan) {
   const std::string pace = plan.schedule
                                ? fmt::format("{:g} requests a second", plan.schedule->per_second())
-                               : std::string{"closed loop, as fast as answers come"};
+                               : std::string{"closed loop, as fast as responses come"};
   return fmt::format("{} {}\n{} for {}, {}, {}, {}\n\n", plan.method, plan.url, pace,
                      format_duration(plan.duration), counted(plan.clients.clients(), "client"),
                      counted(plan.connections, "connection"), counted(plan.threads, "thread"));
