@@ -30,8 +30,8 @@ constexpr const char* kExamples = R"(Examples:
   sluice load http://127.0.0.1:8080/ --rate 500/s --duration 30s
   sluice keys create --name acme --tier paid --file keys.yaml
 
-Exit status: 0 success, 1 the result is negative (a rejected request, an invalid file), 2 the command
-line is wrong, 3 the input or the system is. `sluice COMMAND --help` has more.)";
+Exit status: 0 success, 1 the result is negative (a rejected request, an invalid file), 2 the
+command line is wrong, 3 the input or the system is. `sluice COMMAND --help` has more.)";
 
 // Options and commands that had another name before. They are no longer read; the message names the
 // new one.

@@ -114,7 +114,8 @@ Parsed<void> trust_authorities(SSL_CTX& context, const std::string& path) {
   if (!authorities) return tl::unexpected(authorities.error());
   for (const crypto::OwnedCertificate& authority : *authorities) {
     if (X509_STORE_add_cert(SSL_CTX_get_cert_store(&context), authority.get()) != 1) {
-      return mistake("a CA certificate in " + quoted(path) + " cannot be used: " + openssl_reason());
+      return mistake("a CA certificate in " + quoted(path) +
+                     " cannot be used: " + openssl_reason());
     }
   }
   return {};

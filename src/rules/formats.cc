@@ -137,7 +137,8 @@ Problem check_tier_by(std::string_view text) {
   for (const std::string_view own : {"header.", "query.", "cookie.", "path.", "descriptor."}) {
     if (!text.starts_with(own)) continue;
     return Diagnostic{
-        fmt::format("{} is chosen by the client, which would choose the largest limit", quoted(text)),
+        fmt::format("{} is chosen by the client, which would choose the largest limit",
+                    quoted(text)),
         "use client.tier, a claim of a verified token, as in claim.plan, or an attribute of an API "
         "key, as in attribute.plan"};
   }

@@ -179,7 +179,8 @@ class ServeReader {
     listener.proxy_protocol = reader.flag("proxy_protocol", false);
     const bool is_path = listener.endpoint.kind == net::Endpoint::Kind::unix_path;
     if (listener.proxy_protocol && !is_path && context_.trusted_proxies.empty()) {
-      diagnostics_.error(*reader.find("proxy_protocol"), "no proxy is trusted to send PROXY headers",
+      diagnostics_.error(*reader.find("proxy_protocol"),
+                         "no proxy is trusted to send PROXY headers",
                          "name the load balancers in clients.trusted_proxies");
     }
     return listener;
@@ -259,10 +260,9 @@ class ServeReader {
             return serve.gateway.upstreams[route.upstream].name == name;
           });
       if (is_used) continue;
-      diagnostics_.warning(
-          upstreams->key(i),
-          fmt::format("the upstream '{}' has no effect: no route uses it", name),
-          "name it in a route, or leave it out");
+      diagnostics_.warning(upstreams->key(i),
+                           fmt::format("the upstream '{}' has no effect: no route uses it", name),
+                           "name it in a route, or leave it out");
     }
   }
 

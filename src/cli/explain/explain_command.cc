@@ -10,10 +10,10 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kExplainFooter =
-    R"(Takes one request through a configuration and shows each step: the normalised path, the client,
-every rule and why it applies or not, its key, its limits, and the decision; for a gateway also the
-route and the upstream. All counters start at zero; --repeat sends the request several times and
-explains the last.
+    R"(Takes one request through a configuration and shows each step: the normalised path, the
+client, every rule and why it applies or not, its key, its limits, and the decision; for a gateway
+also the route and the upstream. All counters start at zero; --repeat sends the request several
+times and explains the last.
 
 A --descriptor beside the request is for rules that match its entries. Without a request, the
 descriptors are checked against the envoyproxy/ratelimit trees of the configuration (rules_from), as

@@ -10,9 +10,9 @@ namespace sluice::cli {
 namespace {
 
 constexpr const char* kInitFooter =
-    R"(Writes a commented configuration, and beside it a schema for editors. Recipes with API keys also
-get a key file: the random keys are printed once, the file has only their hashes. Existing files are
-replaced only with --force.
+    R"(Writes a commented configuration, and beside it a schema for editors. Recipes with API keys
+also get a key file: the random keys are printed once, the file has only their hashes. Existing
+files are replaced only with --force.
 
 Examples:
   sluice init --list

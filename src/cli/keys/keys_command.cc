@@ -24,7 +24,7 @@ Examples:
   sluice keys create --name trial-7 --tier free --expires 30d --file keys.yaml
   sluice keys create --name ci --attribute plan.seats=5 --json
 
-Exit status: 0 the key is made, 2 an option is wrong, 3 the file is invalid or already has the name.)";
+Exit status: 0 the key is made, 2 an option is wrong, 3 the file is invalid or has the name.)";
 
 constexpr const char* kListFooter = R"(Examples:
   sluice keys list --file keys.yaml

@@ -28,10 +28,11 @@ Prints true or false for each request; --json prints an object for each, on one 
   {"allowed":true,"limit":3,"remaining":2,"reset_after_ns":3600000000000,
    "retry_after_ns":null,"delay_ns":0}
 
-With --rules, a log goes through a whole configuration: the gateway's JSON lines, or nginx's combined
-log. A summary shows how often each rule matched, and which rules need values that the log lacks.
---diff lists the requests that another configuration decides differently (status, reason or rule),
-and exits with 1 if there are any; with --json, an object for each of them, and one for the summary.
+With --rules, a log goes through a whole configuration: the gateway's JSON lines, or nginx's
+combined log. A summary shows how often each rule matched, and which rules need values that the log
+lacks. --diff lists the requests that another configuration decides differently (status, reason or
+rule), and exits with 1 if there are any; with --json, an object for each of them, and one for the
+summary.
 
 Examples:
   sluice replay trace.csv --limit 3/1h --algorithm sliding_log

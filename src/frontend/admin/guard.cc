@@ -53,8 +53,9 @@ std::optional<Reply> Guard::refuse(const Request& request) const {
     return reply;
   }
   if (!request.is_local && !names_no_domain(request.host)) {
-    return problem(403,
-                   "Without a token, use an address or localhost as host: other names may be DNS rebinding.");
+    return problem(
+        403,
+        "Without a token, use an address or localhost as host: other names may be DNS rebinding.");
   }
   const std::optional<std::string_view> origin = request.header("origin");
   if (origin && !is_here(host_of_origin(*origin), request.host)) {

@@ -191,8 +191,9 @@ Connection::Step Connection::timed_out() {
   }
   Exchange& exchange = *exchange_;
   if (exchange.head_received) {
-    return exchange.download.waits_for_source() ? broke_off("the server stalled in the middle of its response")
-                                                : not_taken();
+    return exchange.download.waits_for_source()
+               ? broke_off("the server stalled in the middle of its response")
+               : not_taken();
   }
   return upload_timed_out();
 }

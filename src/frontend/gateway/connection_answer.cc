@@ -162,8 +162,8 @@ Connection::Step Connection::not_taken() {
       bytes_within(options().download_rate_interval, options().min_download_rate);
   if (taken >= std::max<std::uint64_t>(wanted, 1)) return Step::wait;
   ++gateway_.counts_.timeouts;
-  exchange_->fault =
-      taken == 0 ? "the client does not read the response" : "the client reads the response too slowly";
+  exchange_->fault = taken == 0 ? "the client does not read the response"
+                                : "the client reads the response too slowly";
   return cut();
 }
 

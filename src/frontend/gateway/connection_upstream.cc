@@ -382,7 +382,8 @@ Connection::Step Connection::relay_answer() {
     }
     case BodyPump::Progress::done: report_trailers(); return end_exchange();
     case BodyPump::Progress::source_ended:
-    case BodyPump::Progress::source_wrong: return broke_off("the server closed in the middle of its response");
+    case BodyPump::Progress::source_wrong:
+      return broke_off("the server closed in the middle of its response");
     case BodyPump::Progress::sink_failed: return client_gone();
   }
   return cut();
