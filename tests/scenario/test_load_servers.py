@@ -53,7 +53,7 @@ class AgainstOtherServers(LoadTest):
     def test_errors_are_told_apart(self):
         kinds = {
             "closed": lambda wire: False,
-            "bad_answer": lambda wire: wire.send(b"HTTP/1.1 2000 Oh\r\n\r\n") or True,
+            "bad_response": lambda wire: wire.send(b"HTTP/1.1 2000 Oh\r\n\r\n") or True,
         }
         for kind, act in kinds.items():
             with self.subTest(kind=kind):

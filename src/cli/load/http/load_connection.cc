@@ -145,7 +145,7 @@ bool LoadConnection::take_head(std::string_view& bytes) {
   const net::ResponseHead& head = bench_.parser.head();
   if (parsed.state == net::HeadParse::State::fault ||
       (!is_interim(head.status) && !is_known(head.status))) {
-    fail(LoadError::bad_answer);
+    fail(LoadError::bad_response);
     return false;
   }
   bytes.remove_prefix(parsed.head_bytes);
@@ -162,7 +162,7 @@ bool LoadConnection::take_body(std::string_view bytes) {
   while (!body_.is_done() && !bytes.empty()) {
     const net::BodyPiece piece = body_.feed(bytes);
     if (piece.fault) {
-      fail(LoadError::bad_answer);
+      fail(LoadError::bad_response);
       return false;
     }
     bytes.remove_prefix(piece.consumed);

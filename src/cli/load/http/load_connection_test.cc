@@ -161,12 +161,12 @@ TEST(LoadConnection, IsNotUsedAgainAfterMoreThanWasAskedFor) {
   EXPECT_EQ(conversation.connections(), 2);
 }
 
-TEST(LoadConnection, ABadBodyIsABadAnswer) {
+TEST(LoadConnection, ABadBodyIsABadResponse) {
   Conversation conversation;
   conversation.ask();
   conversation.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n");
   ASSERT_TRUE(conversation.ending());
-  EXPECT_EQ(conversation.ending()->error, LoadError::bad_answer);
+  EXPECT_EQ(conversation.ending()->error, LoadError::bad_response);
 }
 
 TEST(LoadConnection, AnAnswerThatComesTooLateIsATimeout) {

@@ -22,7 +22,7 @@ std::string_view words_for(LoadError error) noexcept {
     case LoadError::connect: return "could not connect";
     case LoadError::timeout: return "timed out";
     case LoadError::closed: return "closed early";
-    case LoadError::bad_answer: return "bad response";
+    case LoadError::bad_response: return "bad response";
   }
   return "";
 }

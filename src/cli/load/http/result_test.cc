@@ -157,7 +157,7 @@ TEST(Report, IsOneLineOfJson) {
   const std::string json = report_json(plan(), run());
   EXPECT_EQ(json.find('\n'), json.size() - 1);
   EXPECT_THAT(json, HasSubstr(R"("statuses":{"200":7,"429":2})"));
-  EXPECT_THAT(json, HasSubstr(R"("errors":{"connect":0,"timeout":1,"closed":0,"bad_answer":0})"));
+  EXPECT_THAT(json, HasSubstr(R"("errors":{"connect":0,"timeout":1,"closed":0,"bad_response":0})"));
   EXPECT_THAT(json, HasSubstr(R"("expect":{"amount":2,"period_ns":1000000000,)"
                               R"("most_allowed":5,"most_admitted":7,"kept":false})"));
 }

@@ -11,7 +11,7 @@ std::string_view to_string(LoadError error) noexcept {
     case LoadError::connect: return "connect";
     case LoadError::timeout: return "timeout";
     case LoadError::closed: return "closed";
-    case LoadError::bad_answer: return "bad_answer";
+    case LoadError::bad_response: return "bad_response";
   }
   return "";
 }

@@ -15,13 +15,13 @@ namespace sluice::cli {
 
 // Spelled alike in code and JSON.
 enum class LoadError : std::uint8_t {
-  connect,     // no connection, or no TLS on it
-  timeout,     // no whole answer in time
-  closed,      // the connection ended before the answer did
-  bad_answer,  // what came was no answer of HTTP/1.1
+  connect,       // no connection, or no TLS on it
+  timeout,       // no whole answer in time
+  closed,        // the connection ended before the answer did
+  bad_response,  // not a response of HTTP/1.1
 };
 inline constexpr std::array kLoadErrors{LoadError::connect, LoadError::timeout, LoadError::closed,
-                                        LoadError::bad_answer};
+                                        LoadError::bad_response};
 [[nodiscard]] std::string_view to_string(LoadError error) noexcept;
 
 enum class AnswerClass : std::uint8_t { admitted, rejected, other };
