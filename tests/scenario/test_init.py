@@ -184,7 +184,7 @@ class Keys(InitTest):
         done = self.ok(
             "explain", "/v1/x", "-c", self.path("sluice.yaml"), "-H", f"x-api-key: {key}"
         )
-        self.assertIn("proven, user demo-paid, api_key demo-paid, tier paid", done.out)
+        self.assertIn("authenticated, user demo-paid, api_key demo-paid, tier paid", done.out)
         self.assertIn("1200/1m token_bucket", done.out)
 
 

@@ -441,7 +441,7 @@ rules:
     def test_no_rule_is_asked_about_a_path_that_is_none(self):
         done = sluice(*self.explain("/%zz"))
         self.assertEqual(done.code, 1, done.err)
-        self.assertRegex(done.out, r"\npath +cannot be told: .*\n")
+        self.assertRegex(done.out, r"\npath +cannot be normalised: .*\n")
         self.assertIn("\nrules     none evaluated\ndecision ", done.out)
 
     def test_what_cannot_be_understood(self):

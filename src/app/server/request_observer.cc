@@ -73,8 +73,8 @@ void RequestObserver::ended(const frontend::AccessRecord& record, Now now) noexc
 void RequestObserver::ignored_forwarding() noexcept {
   if (std::exchange(has_warned_, true)) return;
   who_.warn(
-      "requests say for whom they were forwarded, but come from no trusted proxy, so all of them "
-      "count as the proxy's own; if it is yours, name it in clients.trusted_proxies");
+      "requests have forwarding headers but come from no trusted proxy, so they count by the "
+      "address of the proxy; if it is yours, add it to clients.trusted_proxies");
 }
 
 void RequestObserver::server_ejected(const gateway::ServerPlace& place,

@@ -148,7 +148,7 @@ Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch) {
                                    rules.escaped_slashes(story.host), path, decoded_path);
   }
   story.path = target.ok() ? std::string{target.route()}
-                           : fmt::format("cannot be told: {}", to_string(target.fault));
+                           : fmt::format("cannot be normalised: {}", to_string(target.fault));
   story.decoded_path = target.decoded_route();
   identity::Identity origin;
   parts.identifier.begin(request, origin);

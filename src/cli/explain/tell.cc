@@ -19,7 +19,7 @@ namespace {
 std::string_view proof_text(identity::Proof proof) {
   switch (proof) {
     case identity::Proof::none: return "anonymous";
-    case identity::Proof::good: return "proven";
+    case identity::Proof::good: return "authenticated";
     case identity::Proof::unknown: return "unknown key";
     case identity::Proof::invalid: return "invalid token";
     case identity::Proof::limited: return "too many failures";
