@@ -175,8 +175,8 @@ class Migration(SideBySide):
                 self.assertEqual(side.statuses(2, "X-Client: c"), [503] * 2)
                 self.assertEqual(side.statuses(2), [503] * 2)
 
-    def test_who_is_not_limited(self):
-        for side in self.both("Who is not limited"):
+    def test_exempt_clients(self):
+        for side in self.both("Exempt clients"):
             with self.subTest(side.name):
                 for address in ("203.0.113.7", "198.51.100.1, 203.0.113.8"):
                     limited = side.statuses(10, f"X-Forwarded-For: {address}")
@@ -196,7 +196,7 @@ class Migration(SideBySide):
 
         app = self.upstream(serve)
         self.addCleanup(finish.set)  # before it is stopped
-        for side in self.both("So many at a time", app):
+        for side in self.both("Concurrent requests", app):
             with self.subTest(side.name):
                 finish.clear()
                 before = len(app.requests)
