@@ -5,15 +5,10 @@ No trailing whitespace, a final newline, and lines of at most 100 characters, 12
 links and preformatted lines of prose may be longer. Binary files and recorded data are not checked.
 
 Documents, examples, public headers and the messages of the program do without the phrases of
-PHRASES. Files that phrases_not_yet.txt names are exempt until they have been rewritten; without
-that file none is. A line with `allow-phrase: P`, or the line after one, may have the phrase P: as
-a comment, <!-- allow-phrase: nobody --> or // allow-phrase: nobody.
-
-With --phrases, only the phrases are looked for, in files that are exempt as well; --count tells how
-many there are in each file instead.
+PHRASES. A line with `allow-phrase: P`, or the line after one, may have the phrase P: as a comment,
+<!-- allow-phrase: nobody --> or // allow-phrase: nobody.
 """
 
-import argparse
 import re
 import sys
 from pathlib import Path
@@ -34,8 +29,8 @@ UNCHECKED = (
 
 # ---- phrases -------------------------------------------------------------------------------------
 
-# Where all of a file is for readers; of C++ there, the comments and the texts.
-DOCUMENTS = ("CHANGELOG.md", "README.md", "docs/", "examples/", "include/", "packaging/")
+# Where all of a file is for readers, as in any README.md; of C++ there, the comments and the texts.
+DOCUMENTS = ("CHANGELOG.md", "CONTRIBUTING.md", "docs/", "examples/", "include/", "packaging/")
 MESSAGES = ("src/",)  # where texts are: what the program says
 
 # What to look for, and what to write. A blank stands for any white space, also the end of a line.
@@ -72,10 +67,6 @@ PHRASES = (
     (r"asks? too much", "over its limit"),
     (r"no route leads", "no matching route"),
 )
-
-# Files that have not been rewritten yet, one a line. To make it anew:
-#   git ls-files | scripts/check_text.py --count | awk '{print $2}' > scripts/phrases_not_yet.txt
-NOT_YET = Path(__file__).with_name("phrases_not_yet.txt")
 
 COMPILED = tuple(
     (re.compile(rf"(?<!\w)(?:{phrase})(?!\w)".replace(" ", r"\s+"), re.IGNORECASE), instead)
@@ -119,8 +110,7 @@ def read_by_people(code: str, comments: bool) -> str:
 
 
 def does_without_phrases(path: str) -> bool:
-    """Whether the file is one of those that do without them."""
-    if path.startswith(DOCUMENTS):
+    if path.startswith(DOCUMENTS) or path.endswith("README.md"):
         return True
     is_test = re.search(r"_(test|bench|fixture)\.(cc|h)$", path)
     return path.startswith(MESSAGES) and path.endswith((".cc", ".h", ".yaml")) and not is_test
@@ -177,35 +167,21 @@ def text_of(name: str):
     return None if b"\0" in content else content.decode("utf-8", errors="replace")
 
 
-def exempt_from_phrases() -> set:
-    return set(NOT_YET.read_text().splitlines()) if NOT_YET.exists() else set()
-
-
-def complaints(name: str, text: str, only_phrases: bool, exempt: set):
-    if not only_phrases:
-        for number, what in findings(Path(name), text):
-            yield f"{name}:{number}: {what}"
-    if only_phrases or name not in exempt:
-        for line, column, phrase, instead in phrases_in(name, text):
-            yield f"{name}:{line}:{column}: '{phrase}'; write {instead}"
+def complaints(name: str, text: str):
+    for number, what in findings(Path(name), text):
+        yield f"{name}:{number}: {what}"
+    for line, column, phrase, instead in phrases_in(name, text):
+        yield f"{name}:{line}:{column}: '{phrase}'; write {instead}"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--phrases", action="store_true", help="only phrases, in all documents")
-    parser.add_argument("--count", action="store_true", help="how many phrases each file has")
-    arguments = parser.parse_args()
-    only_phrases = arguments.phrases or arguments.count
-    exempt = exempt_from_phrases()
-    found = 0
+    found = []
     for name in sys.stdin.read().splitlines():
         text = None if name.startswith(UNCHECKED) else text_of(name)
-        if text is None:
-            continue
-        lines = list(complaints(name, text, only_phrases, exempt))
-        found += len(lines)
-        if lines:
-            print(f"{len(lines):5} {name}" if arguments.count else "\n".join(lines))
+        if text is not None:
+            found += complaints(name, text)
+    if found:
+        print("\n".join(found))
     return 1 if found else 0
 
 

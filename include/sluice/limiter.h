@@ -201,8 +201,8 @@ class Limiter {
   // ---- waiting --------------------------------------------------------------------------------
 
   // Waits its turn, for at most `timeout`; callers that wait for one key are served in order.
-  // Rejected only if the cost can never be admitted, or if the time does not suffice (at once, unless
-  // other callers wait before it). Uses the limiter's clock, which has to be a real one.
+  // Rejected only if the cost can never be admitted, or if the time does not suffice (at once,
+  // unless other callers wait before it). Uses the limiter's clock, which has to be a real one.
   [[nodiscard]] Decision acquire(std::string_view key, Nanos timeout, Cost cost = 1);
 
   // The same for event loops: `done` is called from the loop, or at once, from here, if there is

@@ -88,7 +88,9 @@ class Access(AdminTest):
             path = self.file("bad.yaml", text.replace("listen: {", listen) + "\n")
             done = sluice("check", path)
             self.assertEqual(done.code, 1, address)
-            self.assertRegex(done.err + done.out, r"bad\.yaml:1:\d+: .*reachable from other machines without a token")
+            self.assertRegex(
+                done.err + done.out, r"bad\.yaml:1:\d+: .*from other machines without a token"
+            )
             self.assertIn("token_file", done.err + done.out)
 
     def test_tokens_that_cannot_be_used(self):

@@ -135,7 +135,9 @@ class Reload(GatewayTest):
             client.get()
             for count, (edit, connection) in enumerate(edits, 1):
                 self.replace(self.configuration(app, workers=1, **edit))
-                wait_until(lambda: front.said.count("configuration reloaded") == count, "it is in force")
+                wait_until(
+                    lambda: front.said.count("configuration reloaded") == count, "it is in force"
+                )
                 client.get()
                 self.assertEqual(app.requests[-1].connection, connection)
 

@@ -164,7 +164,8 @@ class Failures(GatewayTest):
             with self.assertRaises((ConnectionResetError, EOFError)):
                 client.answer()
         stop.set()
-        wait_until(lambda: "the server stalled in the middle of its response" in self.log(), "the log tells")
+        stalled = "the server stalled in the middle of its response"
+        wait_until(lambda: stalled in self.log(), "the log tells")
 
     # The client must be able to tell a part from the whole, however the answer is framed.
     def test_an_upstream_that_dies_in_the_middle(self):

@@ -42,7 +42,14 @@ class Keys(ScenarioTest):
         client = self.client(made["key"])
         who = {name: client[name] for name in ("proof", "user", "api_key", "tenant", "tier")}
         self.assertEqual(
-            who, {"proof": "authenticated", "user": "u", "api_key": "acme", "tenant": "t", "tier": "paid"}
+            who,
+            {
+                "proof": "authenticated",
+                "user": "u",
+                "api_key": "acme",
+                "tenant": "t",
+                "tier": "paid",
+            },
         )
         self.assertEqual(self.client(made["key"] + "x")["proof"], "unknown key")
 
