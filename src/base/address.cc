@@ -82,7 +82,7 @@ std::optional<IpRange> IpRange::parse(std::string_view text) noexcept {
   const std::string_view digits = text.substr(slash + 1);
   const std::optional<std::uint64_t> length = parse_number(digits);
   if (!length || digits.size() > 3 || (digits.size() > 1 && digits[0] == '0')) return std::nullopt;
-  // The length counts the bits of what was written: ::ffff:10.0.0.0/104 is 10.0.0.0/8.
+  // The length counts the bits of the written form: ::ffff:10.0.0.0/104 is 10.0.0.0/8.
   const bool mapped = address->is_v4 && text.find(':') != std::string_view::npos;
   const std::uint64_t skipped = mapped ? 8 * kMappedPrefix.size() : 0;
   if (*length < skipped || *length - skipped > address->bits()) return std::nullopt;

@@ -1,8 +1,8 @@
 // The digest of a key: 128 bits that stand for a tuple of texts, each of some kind.
 //
 // Clients choose what goes into a key, so the digest is a keyed pseudo-random function, SipHash-1-3
-// with 128 bits of output: without the secret nobody can find two keys that share a counter. Every
-// part is written with its kind and its length, so that no two tuples collide by text: user
+// with 128 bits of output: without the secret a client cannot find two keys that share a counter.
+// Every part is written with its kind and its length, so that no two tuples collide by text: user
 // "1.2.3.4" is not address 1.2.3.4, and ("ab", "c") is not ("a", "bc"). A part is a word, with the
 // length in its lower 56 bits and the kind in the upper 8, then the text. The last one may say all
 // ones for its length, which is "to the end": then that word is the same for all keys of a sort.
@@ -27,7 +27,7 @@ struct Digest {
   friend constexpr auto operator<=>(const Digest&, const Digest&) = default;
 };
 
-// Kept by the node, later by the cluster; whoever knows it can make keys collide.
+// Kept by the node, later by the cluster; a client that knows it can make keys collide.
 struct DigestSecret {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
@@ -39,7 +39,7 @@ class SipHash13 {
   explicit SipHash13(DigestSecret secret) noexcept;
 
   void append(std::string_view bytes) noexcept;
-  [[nodiscard]] Digest finish() const noexcept;  // of what was appended so far
+  [[nodiscard]] Digest finish() const noexcept;  // of all bytes appended so far
 
  private:
   friend class KeyDigest;
@@ -92,7 +92,7 @@ class KeyHasher {
   // fixed.finish(kind, value)
   [[nodiscard]] Digest operator()(std::string_view value) const noexcept;
 
-  // The first half of that, for whoever needs no more: a third of the work less.
+  // The first half of that, for callers that need no more: a third less work.
   [[nodiscard]] std::uint64_t low(std::string_view value) const noexcept;
 
   // The digest of values[i] goes to digests[i]; there are at least as many digests as values. Pays
@@ -100,7 +100,7 @@ class KeyHasher {
   void batch(std::span<const std::string_view> values, std::span<Digest> digests) const noexcept;
   void batch_low(std::span<const std::string_view> values,
                  std::span<std::uint64_t> lows) const noexcept;
-  // For tests, which want every way; `lanes` must be one that can be used here.
+  // For tests of every implementation; this processor must support `lanes`.
   void batch(std::span<const std::string_view> values, std::span<Digest> digests,
              Lanes lanes) const noexcept;
 

@@ -185,8 +185,8 @@ SLUICE_AVX2 void digest_rows(const sip::State& start, const Row* rows, const std
   }
 }
 
-// All rows are filled before the first is read: what was just written in small pieces cannot be
-// read in large ones until it has left the processor's store queue.
+// All rows are filled before the first is read: bytes that were just written in small pieces cannot
+// be read in large ones until they have left the processor's store queue.
 template <class Out>
 SLUICE_AVX2 void digest_all(const KeyMidstate& start, std::span<const std::string_view> values,
                             std::span<Out> digests) noexcept {

@@ -115,7 +115,7 @@ class FlatMap {
   static constexpr std::size_t kGroup = sizeof(std::uint64_t);  // so many tags at once
   static constexpr char kFree = 0;
 
-  // Never kFree: its high bit is set. The other bits are not those that choose the place.
+  // Never kFree: its high bit is set. The other bits do not choose the place.
   [[nodiscard]] static char tag_of(std::uint64_t hash) noexcept {
     return static_cast<char>(hash >> 57U | 0x80U);
   }

@@ -1,4 +1,4 @@
-// What is below a folder, for those who read all of it and those who watch it: they must agree.
+// The files below a folder, for readers and watchers of all of it: both must see the same files.
 #pragma once
 
 #include <filesystem>

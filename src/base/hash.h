@@ -1,7 +1,7 @@
 // Hashes for tables in memory: a few multiplications, all 64 bits well mixed. Pure.
 //
 // Not keyed, so that a client could make its keys collide. They are for tables whose keys an
-// operator writes, and for those that mix in a seed of their own; counters of clients have
+// operator writes, and for tables that mix in a seed of their own; counters of clients have
 // base/digest.h. Nothing may store them: they differ from version to version.
 #pragma once
 

@@ -51,7 +51,7 @@ class LineReader {
   [[nodiscard]] std::size_t line_number() const noexcept {
     return line_number_;
   }  // of the last line
-  // The last line has no line break: whoever writes the file may be in the middle of it.
+  // The last line has no line break: the writer of the file may be in the middle of it.
   [[nodiscard]] bool is_cut_off() const noexcept { return is_cut_off_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 

@@ -18,7 +18,7 @@ void explain_lost_files() noexcept;
 
 struct MappedFile {
   const char* what = "";    // "state file"; static, as is the remedy
-  std::string_view path;    // copied; one that is too long is not named
+  std::string_view path;    // copied; a path that is too long is not named
   const char* remedy = "";  // what to do
 };
 

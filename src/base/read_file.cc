@@ -114,7 +114,7 @@ bool same_moment(const timespec& a, const timespec& b) {
 
 struct Attempt {
   std::string text;
-  bool whole = false;  // nobody wrote meanwhile
+  bool whole = false;  // the file did not change meanwhile
 };
 
 tl::expected<Attempt, ReadFailure> try_to_read(const std::string& path, const ReadLimits& limits) {

@@ -14,8 +14,8 @@ namespace sluice {
 // Whatever has content: also a pipe, or a file of the kernel's.
 [[nodiscard]] Parsed<std::string> read_file(const std::string& path, std::size_t bytes_max);
 
-// One that decides who may do what: refused if every user of this machine could have written it.
-// What is no regular file has no content to protect.
+// A file that grants access: rejected if every user of this machine may write it. A file that is
+// not regular has no content to protect.
 [[nodiscard]] Parsed<std::string> read_trusted_file(const std::string& path, std::size_t bytes_max);
 
 struct ReadLimits {
@@ -31,9 +31,9 @@ struct ReadFailure {
   Diagnostic what;
 };
 
-// One that others may write at this moment, for programs that read it again and again. Only regular
-// files: a pipe would block, a device never end. A file that changes while it is read is read
-// again, a few times; what comes back is what stood there at one moment, unless a writer hides its
+// A file that another process may be writing, for programs that read it again and again. Only
+// regular files: a pipe would block, a device never end. A file that changes while it is read is
+// read again, a few times; the result is its content at one moment, unless a writer hides its
 // changes from the file's time.
 [[nodiscard]] tl::expected<std::string, ReadFailure> read_settled_file(const std::string& path,
                                                                        const ReadLimits& limits);

@@ -47,9 +47,9 @@ bool is_still(const std::string& path, int file) {
          named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
-// A file under that name which nobody else writes to. Another writer may have renamed it between
-// our opening and our locking: then it is somebody's finished file, and we open another. That
-// writer has got on meanwhile, so somebody always does.
+// A file under that name without another writer. Another writer may have renamed it between our
+// opening and our locking: then it is a finished file, and we open another. That writer has made
+// progress meanwhile, so the loop ends.
 tl::expected<FileDescriptor, int> open_locked(const std::string& path, WhenBusy when_busy) {
   constexpr int kAttempts = 1000;
   const int lock = when_busy == WhenBusy::wait ? LOCK_EX : LOCK_EX | LOCK_NB;

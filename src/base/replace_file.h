@@ -2,9 +2,9 @@
 // mixture.
 //
 // The new content goes to `path`.new, from there to the disk, and under its name by a rename that
-// is brought to the disk, too. Whoever holds `path`.new open and locked is the only one to replace
-// the file: what is read of it in the meantime is what will be replaced. What a killed writer left
-// behind is overwritten, so nothing piles up.
+// is brought to the disk, too. Only the process that has `path`.new open and locked may replace the
+// file: content that it reads in the meantime is the content that it replaces. The file of a killed
+// writer is overwritten, so nothing piles up.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -17,10 +17,10 @@
 
 namespace sluice {
 
-// Who may read the new file.
+// Read permission of the new file.
 enum class FileAccess : std::uint8_t {
-  owner,      // nobody but its owner
-  as_before,  // whoever could read the old one; of a new file, its owner
+  owner,      // its owner alone
+  as_before,  // as for the old file; of a new file, its owner
 };
 
 // What to do while another process replaces the same file.
@@ -48,7 +48,7 @@ class FileReplacement {
   FileDescriptor file_;  // nothing: finished, or moved from
 };
 
-// In one step, for its owner alone; refused while another process is at it.
+// In one step, for its owner alone; fails while another process does the same.
 [[nodiscard]] Parsed<void> replace_file(const std::string& path, std::string_view content,
                                         const std::function<void()>& before_rename = nullptr);
 

@@ -1,7 +1,7 @@
 // Appends text to a buffer of the caller's, without an allocation.
 //
-// A piece is written whole or not at all; after the first one that did not fit nothing more is, so
-// that the text is always a beginning of what was meant. One thread.
+// A piece is written whole or not at all; after the first piece that does not fit nothing more is,
+// so the text is always a beginning of the intended one. One thread.
 #pragma once
 
 #include <sluice/address.h>

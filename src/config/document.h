@@ -75,7 +75,7 @@ struct Node {
 
   [[nodiscard]] Place place() const;
 
-  // For messages about a word that nobody knows: in quotes, or '...' where it may be a secret.
+  // For messages about an unknown word: in quotes, or '...' where it may be a secret.
   [[nodiscard]] std::string shown() const;
 };
 

@@ -6,8 +6,8 @@
 // lists and of maps a shape has at most one form each, so that a mistake inside one is reported as
 // such and not as "none of the alternatives".
 //
-// Whoever reads a checked document does so through a Reader, which knows only the keys of its
-// section: a key cannot be understood by the one and unknown to the other.
+// Parsers read a checked document through a Reader, which has only the keys of its section: grammar
+// and parser cannot disagree about a key.
 #pragma once
 
 #include "config/diagnostics.h"
@@ -66,7 +66,7 @@ struct Shape {
 [[nodiscard]] Shape map_of(const Section& (*section)());
 [[nodiscard]] Shape operator|(Shape first, const Shape& second);
 
-// A word that people write although it is none of those that are known, and what to tell them.
+// A word that users write by mistake, and the remedy.
 struct Hint {
   std::string_view word;
   std::string_view remedy;
@@ -80,7 +80,7 @@ struct Key {
   bool required = false;
   std::vector<std::string_view> examples;  // YAML values
   std::vector<Hint> hints;                 // for its value
-  // Names that it had before: no longer read, but whoever writes one is told the new one.
+  // Former names: no longer read; the message names the new one.
   std::vector<std::string_view> formerly;
 };
 

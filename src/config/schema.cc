@@ -83,7 +83,7 @@ std::string shape_members(const Shape& shape) {
   return "\"anyOf\":" + array(forms);
 }
 
-// An example is a value in YAML; one that cannot be read is left out, and a test finds it.
+// An example is a value in YAML; an invalid example is left out, and a test finds it.
 std::optional<std::string> example_json(std::string_view yaml) {
   Diagnostics diagnostics;
   const auto document = parse_document(yaml, "example", diagnostics);

@@ -11,7 +11,7 @@ struct LogLook {
   std::int64_t behind;    // how far the clock is behind `now` and has to catch up
   std::int64_t shift;     // how far the log has to move because the clock was set back
   std::uint32_t expired;  // entries at the front that no longer count
-  Cost sum;               // of those that do
+  Cost sum;               // of the entries that count
 };
 
 LogEntry& entry(LogView log, std::uint32_t i) noexcept {

@@ -1,4 +1,4 @@
-// Bytes that nobody can guess, for secrets.
+// Random bytes for secrets.
 #pragma once
 
 #include <span>

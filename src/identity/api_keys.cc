@@ -44,8 +44,7 @@ struct Hash {
   crypto::Sha256Bytes bytes{};
 };
 
-// The text is never part of a message: whoever puts a key there by mistake must not find it in
-// logs.
+// The text is never part of a message: a key that was put there by mistake must not appear in logs.
 Parsed<Hash> parse_hash(std::string_view text) {
   const bool keyed = text.starts_with(kKeyedPrefix);
   if (!keyed && !text.starts_with(kPlainPrefix)) {

@@ -1,4 +1,4 @@
-// API keys: who holds one, found by its hash.
+// API keys and their users, found by hash.
 //
 // The keys themselves are nowhere: a record carries a hash, and what a client presents is hashed
 // before anything is compared. Either plain SHA-256, for files that people write with common tools,
@@ -60,7 +60,7 @@ class ApiKeys {
   [[nodiscard]] static Parsed<ApiKeys> create(std::vector<ApiKeyRecord> records,
                                               std::string_view secret = {});
 
-  // Null: nobody issued it. Expired keys are found, too.
+  // Null: unknown. Expired keys are found, too.
   [[nodiscard]] const ApiKey* find(std::string_view key) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return keys_.size(); }
 
@@ -95,8 +95,7 @@ class ApiKeys {
 // What keeps a text from being such a hash, without the text.
 [[nodiscard]] std::optional<Diagnostic> api_key_hash_mistake(std::string_view hash);
 
-// A key that nobody has: 160 random bits behind a word by which scanners for leaked secrets can
-// find it.
+// A new key: 160 random bits behind a prefix by which scanners for leaked secrets can find it.
 [[nodiscard]] std::string new_api_key();
 
 // Where a client may put its key.

@@ -30,8 +30,8 @@ struct ClientAddressConfig {
   std::string header;  // for `header`; lower case
 
   // For `trusted_hops`: the last element is 1. Envoy's xff_num_trusted_hops N at the edge
-  // (use_remote_address) is N here, and N + 1 without it. Whoever counts hops may leave the list of
-  // proxies empty, which trusts every peer; otherwise the peer must be on it.
+  // (use_remote_address) is N here, and N + 1 without it. With it the list of proxies may be empty,
+  // which trusts every peer; otherwise the peer must be on it.
   unsigned trusted_hops = 0;
 };
 
@@ -50,9 +50,9 @@ class ClientAddressFinder {
   // it is the leftmost. A header that does not help leaves the peer.
   [[nodiscard]] ClientAddress find(const RequestView& request) const noexcept;
 
-  // A peer that is not trusted sent a forwarding header: perhaps somebody cheats, more likely a
-  // proxy is missing from the list and everybody looks like one client. Worth one warning; whoever
-  // has given it need not ask any more.
+  // An untrusted peer sent a forwarding header: perhaps a client cheats, more likely a proxy is
+  // missing from the list and all its clients count as one. Worth one warning; after that the
+  // caller need not test it any more.
   [[nodiscard]] bool ignores_forwarding(const RequestView& request) const noexcept;
 
   // The header that holds one address; empty: none does.

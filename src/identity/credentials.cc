@@ -53,7 +53,7 @@ bool is_one(const std::vector<std::string>& names, std::string_view name) noexce
 
 }  // namespace
 
-// What was found so far.
+// The credentials found so far.
 class CredentialReader::Gathered {
  public:
   explicit Gathered(std::span<char, kCredentialScratchBytes> scratch) noexcept

@@ -1,8 +1,8 @@
 // What a request presents as proof of who is asking: a token, an API key.
 //
-// Servers differ in which one they take of two. A client that knows the server behind could show it
-// one credential and the gateway another, and so leave its limits and the deny list behind. So a
-// request that can be read in two ways is ambiguous, and names nobody:
+// Servers differ in which of two credentials they use. A client that knows the server could show it
+// one credential and the gateway another, and so evade its limits and the deny list. So a request
+// with two readings is ambiguous, and authenticates no client:
 //
 //   - a second Authorization line, even an equal one; several tokens in one line; broken base64
 //   - different API keys, over all places that are configured; equal ones are one key

@@ -1,12 +1,12 @@
 // How often one address may fail to prove something before it is no longer listened to.
 //
-// Checking a forged signature costs a hundred times what a request costs otherwise, so whoever
-// sends nothing else must not decide how this process spends its time. This is a guard for the
-// worker's own time, not a limit that anybody configures against clients: it needs no exact count
-// across workers or nodes, and it stands below the engine and its stores. So it is a small table of
-// its own, with one word of GCRA per address, in fixed memory. IPv6 counts by /64.
+// Checking a forged signature costs a hundred times as much as the rest of a request, so a client
+// that sends only forgeries must not use up this process. This is a guard for the worker's own
+// time, not a configured limit: it needs no exact count across workers or nodes, and it is below
+// the engine and its stores. So it is a small table of its own, with one word of GCRA per address,
+// in fixed memory. IPv6 counts by /64.
 //
-// Each address has four places. When all are taken, the one with the least debt is forgiven.
+// Each address has four places. When all are taken, the address with the least usage is evicted.
 // One thread: each worker has its own.
 #pragma once
 

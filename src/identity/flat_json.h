@@ -1,9 +1,10 @@
 // Strict JSON as a flat list of named values: {"a": {"b": [1, true]}} is a.b.0 = 1, a.b.1 = true.
 //
-// Whoever reads a name twice may take either value, and two programs that disagree about a token
-// are an attack. So a name that occurs twice is refused, also when it is spelled by a dot in one
-// place and by nesting in the other. Depth, members and memory are bounded, the text must be UTF-8,
-// and the outermost value must be an object. Immutable once parsed, so threads may then share it.
+// Of a name that occurs twice, programs may take either value, and an attacker can use two programs
+// that disagree about a token. So such a text is rejected, also when the name is spelled by a dot
+// in one place and by nesting in the other. Depth, members and memory are bounded, the text must be
+// UTF-8, and the outermost value must be an object. Immutable once parsed, so threads may then
+// share it.
 #pragma once
 
 #include "identity/identity.h"

@@ -1,7 +1,7 @@
 // The elements of X-Forwarded-For and Forwarded (RFC 7239), from the right to the left.
 //
 // Each proxy appends what it saw, so the right end comes from the nearest proxy and the left end
-// from whoever wanted to be believed. Reading from the right means that nothing a client wrote can
+// possibly from the client. Reading from the right means that nothing a client wrote can
 // hide what a proxy appended: an unbalanced quote on the left breaks only the elements on the left.
 // Pure functions on views; no allocation.
 #pragma once

@@ -6,14 +6,14 @@
 //
 //   1. a token (Authorization: Bearer)
 //   2. an API key
-//   3. a certificate, verified by whoever ended TLS
+//   3. a certificate, verified by the TLS listener
 //
-// The first that is good gives user, tenant and tier, all three: they are never put together from
-// two sources, so that nobody joins the tier of one to the user of another. Claims and attributes
-// are of that proof, too; of a good key beside it only the name is shown. What is not good counts
-// as absent; `proof` tells how the first one that was presented fared unless a later one is good.
-// Within one kind there is one credential: of two (identity/credentials.h) none is looked at, and
-// `proof` is ambiguous.
+// The first valid credential gives user, tenant and tier, all three: they are never combined from
+// two, so that no client gets the tier of one with the user of another. Claims and attributes are
+// of that credential, too; of a valid key beside it only the name is shown. An invalid credential
+// counts as absent; `proof` is the result of the first one, unless a later one is valid. Within one
+// kind there is one credential: of two (identity/credentials.h) none is verified, and `proof` is
+// ambiguous.
 //
 // An Identifier is immutable and shared by workers. What changes lives in an IdentifierScratch, one
 // per worker. A steady client costs no allocation: its token is in the verdict cache.

@@ -1,4 +1,4 @@
-// Who is asking, as far as it is known and proven.
+// The client of a request: its address, and its authenticated user.
 //
 // Views into the request's buffer, into the immutable data of an Identifier, and into the verdict
 // cache of the worker that asked. All are good until that worker identifies the next request.
@@ -14,8 +14,8 @@
 
 namespace sluice::identity {
 
-// Named values that somebody vouches for: the claims of a verified token, the attributes of an API
-// key. Nested names are joined by dots.
+// Named values that a client cannot choose: the claims of a verified token, the attributes of an
+// API key. Nested names are joined by dots.
 class Attributes {
  public:
   Attributes() = default;
@@ -26,18 +26,18 @@ class Attributes {
   // Empty: there is none of that name. Numbers and truth values as their text.
   [[nodiscard]] virtual std::string_view find(std::string_view name) const noexcept = 0;
 
-  // Those that can be listed: the attributes of an API key, but no claims, of which a token may
+  // Values that can be listed: the attributes of an API key, but no claims, of which a token may
   // have any number.
   using Named = std::pair<std::string, std::string>;
   [[nodiscard]] virtual std::span<const Named> all() const noexcept { return {}; }
 };
 
-// How somebody who wanted to prove something fared.
+// The result of authentication.
 enum class Proof : std::uint8_t {
   none,       // nothing was presented
   good,       // a known key, a valid token, a certificate
-  unknown,    // a key that nobody issued
-  invalid,    // a token that is malformed, forged, expired or for somebody else; an expired key
+  unknown,    // an unknown key
+  invalid,    // a token that is malformed, forged, expired or for another service; an expired key
   limited,    // too many failures from this address: the token was not even looked at
   ambiguous,  // credentials of one kind that differ, or a repeated header: none was looked at
 };
@@ -53,7 +53,7 @@ struct Identity {
   bool through_trusted = false;  // a proxy that is trusted passed the request on
   Proof proof = Proof::none;
   std::string_view
-      why;  // what was wrong with a proof, for people; static text, also if one is good
+      why;  // why a credential is invalid, for messages; static text, also if another is valid
   const Attributes* claims = nullptr;      // of a verified token
   const Attributes* attributes = nullptr;  // of an API key
 

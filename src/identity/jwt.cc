@@ -191,7 +191,7 @@ TokenFault TokenVerifier::try_named(TokenAlgorithm algorithm, std::string_view k
   return tried ? TokenFault::signature : TokenFault::unknown_key;
 }
 
-// Keys without a name first: those that have one are meant for tokens that name it.
+// Keys without a kid first: keys with one are meant for tokens that name it.
 TokenFault TokenVerifier::try_unnamed(TokenAlgorithm algorithm, std::string_view message,
                                       std::string_view signature) const {
   unsigned tries = 0;

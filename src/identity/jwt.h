@@ -36,12 +36,12 @@ enum class TokenFault : std::uint8_t {
   none,
   too_long,
   malformed,      // not three parts of base64url, or a header that cannot be read
-  algorithm,      // one that is not allowed
+  algorithm,      // it is not allowed
   unknown_key,    // no key fits; perhaps the issuer has new ones
   unnamed_key,    // the token names none, and not all can be tried
-  signature,      // forged, or signed by somebody else
+  signature,      // forged, or signed by another issuer
   claims,         // signed, but not strict JSON, or of wrong types
-  missing_claim,  // one that is required
+  missing_claim,  // a required claim is absent
   expired,
   not_yet_valid,
   issuer,
@@ -64,8 +64,8 @@ struct TokenVerdict {
 
 class TokenVerifier {
  public:
-  // Refuses keys of which some could never be tried: more than 8 of one algorithm that no kid tells
-  // apart.
+  // Rejects keys of which some could never be tried: more than 8 of one algorithm without different
+  // kids.
   [[nodiscard]] static Parsed<TokenVerifier> create(TokenPolicy policy,
                                                     std::vector<VerificationKey> keys);
 

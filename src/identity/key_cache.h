@@ -22,7 +22,7 @@ class KeyCache {
  public:
   explicit KeyCache(DigestSecret secret) noexcept : hasher_(KeyDigest{secret}, kKind) {}
 
-  // Null: nobody issued it.
+  // Null: an unknown key.
   [[nodiscard]] const ApiKey* find(std::string_view key, const ApiKeys& keys) noexcept {
     const Digest digest = hasher_(key);
     Place& place = places_[digest.low % kPlaces];

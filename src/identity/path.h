@@ -19,12 +19,12 @@
 
 namespace sluice::identity {
 
-// Enough for any target that a front end accepts; a longer path is refused.
+// Enough for any target that a front end accepts; a longer path is rejected.
 inline constexpr std::size_t kPathScratchBytes = 8192;
 
 // What becomes of a target whose path has an escaped slash.
 enum class EscapedSlashes : std::uint8_t {
-  reject,  // it is refused
+  reject,  // the request is rejected
   decode,  // both readings count: with slashes for the escaped ones, and without
   keep,    // an escaped slash is a character like others
 };
@@ -47,17 +47,17 @@ enum class TargetFault : std::uint8_t {
   dots_by_slash,    // ..%2F, a dot segment only where escaped slashes are decoded
   mixed_slashes,    // %2F and %5C: some servers decode to a slash only one of them
   parameter_slash,  // /a;x%2Fb, where parameters are ignored: do they end at the escaped slash?
-  escaped_slash,    // where those are refused
+  escaped_slash,    // where those are rejected
   too_long,         // for the scratch
 };
 
-// What was wrong, for people; static text.
+// The fault, for messages; static text.
 [[nodiscard]] std::string_view to_string(TargetFault fault) noexcept;
 
 struct Target {
   TargetFault fault = TargetFault::none;
   std::string_view path;       // normalised; with its trailing slash, if one was sent
-  std::string_view query;      // as it was sent, without the question mark
+  std::string_view query;      // as it was sent, without the leading ?
   std::string_view authority;  // of an absolute target: it stands above the Host header
   std::string_view decoded;    // the path with slashes for escaped ones; empty: there is no other
                                // reading than `path`

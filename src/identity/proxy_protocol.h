@@ -1,4 +1,4 @@
-// The PROXY protocol, versions 1 and 2: who is behind a load balancer that forwards bytes.
+// The PROXY protocol, versions 1 and 2: the client behind a load balancer that forwards TCP.
 //
 // Such a header stands in front of everything else on a connection. It is read only on listeners
 // where it is expected and from peers that are trusted; there it is required, and nothing is
@@ -25,7 +25,7 @@ struct ProxyHeader {
   std::uint16_t source_port = 0;
   std::uint16_t destination_port = 0;
   ProxyTransport transport = ProxyTransport::unspecified;
-  bool is_local = false;  // version 2: a health check of the proxy, on behalf of nobody
+  bool is_local = false;  // version 2: a health check of the proxy itself
 
   // Version 2, empty where not sent.
   std::string_view authority;  // the name that the client asked for in its TLS handshake

@@ -1,12 +1,12 @@
-// What was found out about tokens, so that a client's next request does not pay for it again.
+// Cached results of token verification, so that a client's next request does not pay for it again.
 //
-// Good verdicts stay until the token expires or for a maximum, whichever comes first; bad ones
-// shortly, so that a token that is sent over and over is refused cheaply. The two have tables of
-// their own: a flood of forged tokens cannot push out those of honest clients. Both have a fixed
+// Valid results stay until the token expires or for a maximum, whichever comes first; invalid ones
+// shortly, so that a repeated token is rejected cheaply. The two have tables of their own: a flood
+// of forged tokens cannot evict the tokens of honest clients. Both have a fixed
 // number of places, four for each digest, and the claims of all good ones together have a bound.
 //
 // A token is known by 128 bits of SipHash under a secret that is drawn at random and never leaves
-// the process, not by its text. Without the secret nobody can look for a second token with the
+// the process, not by its text. Without the secret a client cannot look for a second token with the
 // digest of a good one except by sending it: with a million tries a second for ten years against
 // four thousand cached tokens the odds are 2^-68. In return the cache holds no text that a client
 // could be impersonated with.

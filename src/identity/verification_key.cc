@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kHmacSecretBytesMin = 32;
 constexpr int kRsaBitsMin = 2048;
-constexpr int kRsaBitsMax = 8192;  // a larger one makes every forged token expensive to refuse
+constexpr int kRsaBitsMax = 8192;  // a larger one makes every forged token expensive to reject
 constexpr std::size_t kP256Bytes = 32;
 constexpr std::size_t kExponentBytesMax = 8;
 
@@ -52,7 +52,7 @@ SharedKey key_from(const char* type, OSSL_PARAM_BLD* builder) {
   return shared(key);
 }
 
-// Nobody is there to be asked for a password.
+// There is no terminal to ask for a password.
 int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*data*/) { return -1; }
 
 SharedKey key_from_pem(std::string_view pem) {

@@ -25,7 +25,7 @@ enum class TokenAlgorithm : std::uint8_t { hs256, rs256, es256, eddsa };
 
 class VerificationKey {
  public:
-  // HS256. At least 32 bytes, as RFC 7518 demands; a key in PEM is refused, since whoever knows a
+  // HS256. At least 32 bytes, as RFC 7518 demands; a key in PEM is rejected, since anyone with the
   // public key could sign with it.
   [[nodiscard]] static Parsed<VerificationKey> from_secret(std::string_view secret,
                                                            std::string kid = {});

@@ -16,7 +16,7 @@
 namespace sluice {
 namespace {
 
-// How often to ask again where nobody can know when there will be room: requests in flight.
+// How often to check again where the wait cannot be known: requests in flight.
 constexpr Nanos kAskAgain = std::chrono::milliseconds{5};
 
 // Long enough for anybody; more would overflow when it is added to an instant.
@@ -30,7 +30,8 @@ std::optional<Nanos> wait_for(const Decision& refused, Nanos left) {
   return std::max(*refused.retry_after, Nanos{1});
 }
 
-// Whoever is not first when the time is over was refused by those before it, not by the limit.
+// A caller that is not first when its time is over was rejected because of the queue, not the
+// limit.
 Decision out_of_time(Decision now) {
   now.verdict = Verdict::rejected;
   now.retry_after.reset();
@@ -49,8 +50,8 @@ Decision Limiter::Inside::decide_within(Nanos left, std::string_view key, Cost c
   }
   Decision refused = decide(key, 0, now, answers);
   refused.verdict = Verdict::rejected;
-  // When it would not be held at all. Waiting does not help: the queue shrinks no faster than the
-  // time that is left.
+  // When it would not be delayed at all. Waiting does not help: the queue shrinks no faster than
+  // the remaining time.
   refused.retry_after = decision.delay;
   refused.delay = Nanos{0};
   return refused;
@@ -83,7 +84,7 @@ Decision Limiter::acquire(std::string_view key, Nanos timeout, Cost cost) {
     std::condition_variable rang;
     bool my_turn = false;
   };
-  // Shared: whoever leaves the line may ring it after this one has given up.
+  // Shared: a caller that leaves the queue may ring it after this one has timed out.
   const auto bell = std::make_shared<Bell>();
   const WaitingRoom::Number number = inside_->waiting.take_number();
   const bool first = inside_->waiting.join(line, number, [bell] {
@@ -116,7 +117,7 @@ Decision Limiter::acquire(std::string_view key, Nanos timeout, Cost cost) {
 
 namespace {
 
-// One who waits, shared by its timers, its place in the line and whoever may cancel it.
+// A waiting request, shared by its timers, its place in the queue and its Pending.
 struct Waiting : std::enable_shared_from_this<Waiting> {
   enum class Stage : std::uint8_t { in_line, held, over };
 
@@ -126,10 +127,10 @@ struct Waiting : std::enable_shared_from_this<Waiting> {
   std::function<void(const Decision&)> done;
   Timer* timer = nullptr;
   Cost cost = 1;
-  std::mutex mutex;  // held while deciding: who is cancelled meanwhile must not have been charged
+  std::mutex mutex;  // locked while deciding: a cancelled request must not have been charged
   Stage stage = Stage::in_line;  // guarded by mutex
 
-  // True for the one who ends it.
+  // True for the call that ends it.
   bool end(Stage from) {
     const std::lock_guard guard{mutex};
     if (stage != from) return false;

@@ -65,7 +65,7 @@ Parsed<Limiter> Limiter::make(std::span<const Limit> limits, LimiterOptions opti
   if (!options.table) {
     TableOptions own = options.own_table;
     if (own.clock == nullptr) own.clock = options.clock;
-    // A clock of the caller's own may not be one that another thread can read.
+    // Another thread may not be able to read a clock of the caller's own.
     if (options.clock != nullptr && options.own_table.clock == nullptr) own.background = false;
     Parsed<std::shared_ptr<CounterTable>> table = CounterTable::open(own);
     if (!table) return tl::unexpected(std::move(table.error()));

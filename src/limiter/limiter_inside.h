@@ -16,7 +16,7 @@
 
 namespace sluice {
 
-// A worker that whoever runs on its processor may use, one thread at a time.
+// A worker for the threads of its processor, one thread at a time.
 struct alignas(128) Desk {
   explicit Desk(store::LocalStore& store, unsigned desks) noexcept : worker(store, desks) {}
   std::atomic_flag taken;
@@ -58,7 +58,7 @@ struct Limiter::Inside {
   [[nodiscard]] Decision decide(std::string_view key, Cost cost, Now now,
                                 std::span<store::Answer> answers) const noexcept;
 
-  // For one who has only so much time left: held for longer by a queue, it is refused instead.
+  // For a caller with this much time left: a longer delay in a queue becomes a rejection.
   [[nodiscard]] Decision decide_within(Nanos left, std::string_view key, Cost cost,
                                        Now now) const noexcept;
   [[nodiscard]] bool can_ever_pass(Cost cost) const noexcept;

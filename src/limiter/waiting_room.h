@@ -1,7 +1,7 @@
-// Lines of those who wait for a key: only the first of a line asks the limiter, the others come
-// after it, in the order in which they came.
+// Queues of callers that wait for a key: only the first of a queue checks the limiter, the others
+// follow in their order.
 //
-// Thread-safe. Allocates: whoever gets here waits anyway.
+// Thread-safe. Allocates: its callers wait anyway.
 #pragma once
 
 #include "base/digest.h"
@@ -16,7 +16,7 @@ namespace sluice {
 
 class WaitingRoom {
  public:
-  using Number = std::uint64_t;  // names one who waits
+  using Number = std::uint64_t;  // names a waiting caller
   using Turn = std::function<void()>;
 
   [[nodiscard]] Number take_number();

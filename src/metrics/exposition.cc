@@ -74,8 +74,8 @@ void append_number(std::string& text, double value) {
   text.append(digits.data(), end.ptr);
 }
 
-// Backslashes and line breaks; quotes where the text stands between quotes. What is not UTF-8
-// would have the whole page refused.
+// Backslashes and line breaks; quotes where the text stands between quotes. Scrapers reject a page
+// that is not UTF-8.
 void append_escaped(std::string& text, std::string_view value, bool escape_quotes) {
   while (!value.empty()) {
     const std::string_view valid = value.substr(0, valid_utf8_prefix(value));

@@ -7,7 +7,7 @@
 
 namespace sluice::metrics {
 
-// All that a process can tell about itself; values are read from /proc whenever somebody looks.
+// Metrics of the process; values are read from /proc at each scrape.
 void collect_process(Registry& registry);
 
 // sluice_build_info: which build this is.

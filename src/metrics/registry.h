@@ -1,5 +1,5 @@
-// All metrics of the process: registered once, counted by every worker for itself, summed when
-// somebody looks.
+// All metrics of the process: registered once, counted by every worker for itself, summed at each
+// scrape.
 //
 // A series has one cell per shard. Each worker owns one shard and is the only one to write there,
 // so counting is a load and a store of memory that no other core writes: no lock, no locked
@@ -59,9 +59,8 @@ class Registry {
   [[nodiscard]] Gauge gauge(const Metric& metric, LabelValues values = {});
   [[nodiscard]] DurationHistogram histogram(const Metric& metric, LabelValues values = {});
 
-  // A value that somebody else keeps, asked for whenever metrics are read, by whoever reads them.
-  // Must be safe to call from any thread for as long as the registry lives, and leave the registry
-  // alone.
+  // A value that is read at each scrape, by the scraping thread. The function must be safe to call
+  // from any thread for as long as the registry lives, and must not use the registry.
   void collect(const Metric& metric, LabelValues values, std::function<double()> value);
 
   // Makes a metric known that has no series yet.

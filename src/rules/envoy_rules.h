@@ -54,7 +54,7 @@ struct EnvoyLimit {
   bool unlimited = false;
   std::string name;
   std::vector<std::string> replaces;  // names of limits that this one takes the place of
-  bool shadow_mode = false;           // counted, never refused
+  bool shadow_mode = false;           // counted, never rejected
   bool quota_mode = false;
   bool detailed_metric = false;
   std::string metric;              // composites of the way, joined by dots, after the domain

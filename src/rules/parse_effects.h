@@ -1,4 +1,4 @@
-// What a request costs, which ones count, and what happens to those that exceed the limit.
+// The cost of a request, which responses count, and the action over the limit.
 #pragma once
 
 #include "rules/parse_context.h"

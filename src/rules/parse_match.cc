@@ -66,7 +66,7 @@ std::vector<NamedMatch> parse_named(const Node& node, NameCase name_case,
 using Spelling = std::string (*)(std::string_view);
 std::string as_written(std::string_view text) { return std::string{text}; }
 
-// Texts in one spelling. One that occurs twice does no harm, and is most likely a slip.
+// Texts in one spelling. A repeated text does no harm, and is most likely a slip.
 std::vector<std::string> parse_texts(const Reader& reader, std::string_view key, Spelling spelling,
                                      const ParseContext& context) {
   std::vector<std::string> texts;

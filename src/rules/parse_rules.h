@@ -1,8 +1,8 @@
 // From YAML to rules: everything that is wrong is reported, at its place, in one pass.
 //
 // The structure is checked against the grammar (rule_grammar.h), then each rule is read and checked
-// for what only makes sense, or fails to, as a whole. What was reported is left out of the result,
-// so that a list from a file with mistakes is not for use: ask the diagnostics.
+// as a whole. A rule with mistakes is left out of the result, so a list from a file with mistakes
+// is not for use: see the diagnostics.
 #pragma once
 
 #include "config/diagnostics.h"

@@ -1,8 +1,8 @@
 // Paths as rules write them: /v1/users/{id}/files/**.
 //
-// A template is a list of segments. `*` stands for one segment, `{name}` for one that can be asked
-// for by name, and `**`, at the end only, for any number of them, none included. A slash at the end
-// of a path says nothing: /login/ is /login, or a limit on one could be dodged by the other.
+// A template is a list of segments. `*` stands for one segment, `{name}` for a segment with a name,
+// and `**`, at the end only, for any number of them, none included. A slash at the end of a path is
+// ignored: /login/ is /login, or a client could evade a limit on one by the other.
 //
 // Immutable.
 #pragma once

@@ -104,8 +104,8 @@ struct RuleLimit {
 
 struct Tiers {
   // client.tier, client.tenant, client.country, client.asn, client.authenticated, claim.NAME,
-  // attribute.NAME: only what somebody vouches for. A header is the client's own word and cannot
-  // choose a limit.
+  // attribute.NAME: only authenticated values. A header is chosen by the client and cannot select a
+  // limit.
   std::string by;
   std::vector<std::pair<std::string, std::vector<RuleLimit>>> values;
 };
@@ -190,9 +190,9 @@ struct Rule {
          kind != Per::Kind::claim && kind != Per::Kind::attribute;
 }
 
-// Whether somebody is blocked by it can be told by address and request alone, and is, before
-// anything is charged or verified. A rule of a group is not among them: whether it applies depends
-// on the others, and they may depend on who is asking.
+// Whether its blocks need address and request alone; they are then checked before anything is
+// charged or verified. A rule of a group is not among them: whether it applies depends on the
+// others, and they may depend on the user.
 [[nodiscard]] bool blocks_early(const Rule& rule) noexcept;
 
 // What happens to a request that no enforcing rule matches.
@@ -219,8 +219,8 @@ struct IgnoringHosts {
   [[nodiscard]] bool holds_for_some(std::span<const std::string> named) const noexcept {
     return everywhere || holds_for_all(named) || divides(named);
   }
-  // Of those that ignore case: the path has capitals, and the named hosts differ in whether they
-  // heed them, so that it would match on some and never on others.
+  // For case-insensitive hosts: the path has capitals, and only some of the named hosts ignore
+  // case, so that it would match on some and never on others.
   [[nodiscard]] bool makes_unclear(std::string_view path,
                                    std::span<const std::string> named) const noexcept;
 
@@ -244,7 +244,7 @@ struct SlashesByHost {
   // The most specific pattern wins: an exact one over a wildcard, the longer one over the shorter.
   [[nodiscard]] Setting of(std::string_view host) const noexcept;
   // Whether escaped slashes are characters like others on each host that a rule or a route names;
-  // if it names none, on those that are not listed.
+  // if it names none, on hosts that are not listed.
   [[nodiscard]] bool are_kept_on_all(std::span<const std::string> named) const noexcept;
 
   friend bool operator==(const SlashesByHost&, const SlashesByHost&) = default;

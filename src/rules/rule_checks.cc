@@ -168,7 +168,7 @@ std::uint64_t places_of_one_key(const RuleLimit& limit, const Rule& rule) {
   return static_cast<std::uint64_t>(Uint128{amount} * delay / period / cost);
 }
 
-// Keys of one rule share its places: one that may hold them all shuts the others out.
+// Keys of one rule share its queue: a key that may fill it shuts the others out.
 void check_max_queued(const Rule& rule, const Reader& reader, const ParseContext& context) {
   const Node* action = reader.find("action");
   if (action == nullptr || rule.action.kind != Action::Kind::queue || rule.per.empty()) return;
@@ -221,7 +221,7 @@ void check_thread_leases(const Rule& rule, const Reader& reader, const ParseCont
       "leave out 'thread_leases' or 'count'");
 }
 
-// Nobody may believe that nodes count together before they do.
+// Nodes do not count together yet, and the operator has to know.
 void check_sharing(const Rule& rule, const Reader& reader, const ParseContext& context) {
   const bool is_of_one_node = rule.mode == Mode::automatic || rule.mode == Mode::local;
   for (const std::string_view key : {"mode", "tolerance", "on_failure"}) {
@@ -268,9 +268,8 @@ bool may_be_skipped(const Rule& rule) {
   return rule.on_missing == OnMissing::skip && std::ranges::any_of(rule.per, may_be_absent);
 }
 
-// Rules that concern the same requests as far as one can tell by their texts: all requests, or
-// those of one path. Whoever has more limits than a request may have is shed; shadow rules are left
-// out instead.
+// Rules that match the same requests as far as their texts show: all requests, or those of one
+// path. A request with more limits than allowed is rejected; shadow rules are skipped instead.
 void check_number(const std::vector<WrittenRule>& rules, const ParseContext& context) {
   std::unordered_map<std::string, std::size_t> checks;
   const auto counts_alone = [](const Match& match) {

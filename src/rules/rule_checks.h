@@ -8,7 +8,7 @@
 
 namespace sluice::rules {
 
-// Reports at the key in question; `reader` is of the rule's map.
+// Reports at the key concerned; `reader` is of the rule's map.
 void check_rule(const Rule& rule, const config::Reader& reader, const ParseContext& context);
 
 // Rules with their maps, in one order: names that occur twice, groups across phases.

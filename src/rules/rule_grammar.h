@@ -13,7 +13,7 @@ namespace sluice::rules {
 
 inline constexpr std::uint64_t kCostMax = 1'000'000'000;
 
-// A file of its own: `rules` and what holds for all of them. Other files can take over its keys.
+// A rules file: `rules` and the keys beside them. Other files can include its keys.
 [[nodiscard]] const config::Section& rules_file_section();
 
 [[nodiscard]] const config::Section& max_rules_section();

@@ -5,7 +5,7 @@
 // ask for as well. A request looks into the drawers of what it has: its path and host, each of its
 // headers, its client's attributes. So the cost of a look does not grow with the number of rules
 // that ask for something else, whatever it is that tells the rules apart. A rule that asks for
-// nothing else is in the drawer of its domain. One that asks for a value by a regular
+// nothing else is in the drawer of its domain. A rule that asks for a value by a regular
 // expression, and for nothing rarer, is in the drawer of the name: those are compared one by one.
 //
 // What is found is a candidate: it still has to be compared. Only its path need not be, if that is
@@ -54,7 +54,7 @@ enum class Asks : std::uint8_t {
 };
 [[nodiscard]] IndexKey index_key(Asks kind, std::string_view name, std::string_view value) noexcept;
 [[nodiscard]] IndexKey index_key(Asks kind, std::string_view name) noexcept;  // with any value
-// Of the name's key: with that value, and with one that begins so.
+// Of the name's key: with that value, and with that prefix.
 [[nodiscard]] IndexKey with_value(IndexKey named, std::string_view value) noexcept;
 [[nodiscard]] IndexKey with_prefix(IndexKey named, std::string_view prefix) noexcept;
 
@@ -91,7 +91,7 @@ class RuleIndex {
   }
 
   // Calls visit(std::span<const RuleNumber>) for every place that a host and a path are in: the
-  // path is one of those that the rules there name.
+  // rules there name that path.
   template <class Visit>
   void at(std::string_view host, std::string_view path, Visit&& visit) const noexcept {
     if (any_host_ != kNone) visit_node(any_host_, PathWalker{path}, visit);

@@ -106,7 +106,7 @@ class RuleSet {
     return (phases_ & phase_bit(phase)) != 0 || phase == Phase::after_auth;
   }
 
-  // All rules of the phase that concern the request, those that lost in their group left out.
+  // All rules of the phase that match the request, except losers of their group.
   //
   // If there is a decoded path, then all that would apply to either of the two: a group has a
   // winner for each, so that none of the readings buys a more generous limit for the other. A rule
@@ -159,7 +159,7 @@ class RuleSet {
   };
 
   // What rules ask of a header, query field, cookie, attribute or descriptor entry of one name.
-  // Each kind of condition has drawers of its own; a request looks into those that there are.
+  // Each kind of condition has drawers of its own.
   struct AskedName {
     bool any_value = false;  // or one by a regular expression
     bool exact_value = false;

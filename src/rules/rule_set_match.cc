@@ -32,7 +32,7 @@ Asked by_decoded_path(const Asked& asked) noexcept {
   return other;
 }
 
-// Drawers that a request has looked into: one that repeats a field thousands of times is not
+// Drawers that a request has looked into: a request that repeats a field thousands of times is not
 // compared as often with the rules that ask for it. Some are forgotten, which costs comparisons.
 class SeenDrawers {
  public:
@@ -128,7 +128,7 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::ui
   return examine_texts(compiled, asked);
 }
 
-// Of a name that is sent repeatedly, any value will do: nobody escapes a rule by adding another.
+// Of a repeated name any value may match, so a second value does not evade a rule.
 std::string_view RuleSet::examine_texts(const Compiled& compiled, const Asked& asked) noexcept {
   for (const Text& wanted : compiled.headers) {
     const auto is_it = [&](const HeaderView& one) {
@@ -207,7 +207,7 @@ void RuleSet::look(std::span<const RuleNumber> candidates, Filed filed, const As
   }
 }
 
-// Shadow rules never take the place of one that may refuse.
+// Shadow rules never take the place of an enforcing rule.
 void RuleSet::add(const Matched& matched, Matches& matches) const noexcept {
   if (compiled_[matched.rule].shadow) {
     if (matches.shadows == kMatchesMax) {

@@ -26,7 +26,7 @@ class TextMatcher {
 
   [[nodiscard]] bool matches(std::string_view value) const noexcept;
   // Whether a value that begins like this and goes on may match. Only what is certain is denied:
-  // nobody escapes a condition by a value too long to be read.
+  // a value too long to be read does not evade a condition.
   [[nodiscard]] bool may_match_beginning(std::string_view beginning) const noexcept;
 
  private:

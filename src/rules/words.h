@@ -1,7 +1,7 @@
 // The words of the rule language that choose among a few things, each with what it means.
 //
-// One table per choice: the grammar offers its words, the parser looks them up, and whoever writes
-// rules out spells them alike.
+// One table per choice: the grammar offers its words, the parser looks them up, and printed rules
+// spell them alike.
 #pragma once
 
 #include "rules/rule.h"
