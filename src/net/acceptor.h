@@ -1,10 +1,10 @@
 // Takes connections from a listening socket and hands them out.
 //
-// When descriptors run out, connections would wait in the queue of the system, unanswered, and the
-// loop would spin. Instead the owner is asked to free one; where it cannot, a descriptor kept in
-// reserve is given up for a moment to accept and close those that wait, so that their clients hear
-// of it, and accepting pauses for a while. Whoever is handed a connection may stop the acceptor,
-// but not destroy it. One thread.
+// When descriptors run out, connections would wait in the queue of the system, and the loop would
+// spin. Instead the acceptor asks the owner to free one; if it cannot, the acceptor gives up a
+// reserved descriptor for a moment to accept and close the waiting connections, so that their
+// clients notice, and pauses for a while. The receiver of a connection may stop the acceptor, but
+// not destroy it. One thread.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -45,7 +45,8 @@ class Acceptor {
   [[nodiscard]] Result<void> start(EventLoop& loop, int descriptor) noexcept;
   // New connections wait in the queue of the system, or go to other sockets of the same port.
   void stop() noexcept;
-  // Stops once those that wait were accepted: the system resets them when the socket closes.
+  // Stops once the waiting connections were accepted: the system resets them when the socket
+  // closes.
   void finish();
 
   [[nodiscard]] const AcceptCounts& counts() const noexcept { return counts_; }

@@ -1,7 +1,7 @@
 // A method of an object, to be called later.
 //
 // Two words: it owns nothing and allocates nothing, so that it may sit in every timer and every
-// watched descriptor. Whoever gives one away makes sure that the object outlives the last call.
+// watched descriptor. Its giver makes sure that the object outlives the last call.
 #pragma once
 
 #include <utility>

@@ -142,7 +142,7 @@ void EventLoop::stop() noexcept {
   wake();
 }
 
-// Every write is an edge of its own, so that nobody has to read the counter back to zero.
+// Every write is an edge of its own, so the counter need not be read back to zero.
 void EventLoop::wake() noexcept { (void)::eventfd_write(wake_.get(), 1); }
 
 void EventLoop::run_posted(Events /*events*/) {

@@ -1,9 +1,9 @@
-// One thread that waits for descriptors, timers and messages, and calls whoever is concerned.
+// One thread that waits for descriptors, timers and messages, and calls their callbacks.
 //
 // Our own, on edge-triggered epoll: a descriptor is registered once, for both directions, and never
 // asked whether it is ready; it tells when that changes (socket.h remembers). A turn is: wait, read
 // the clock once, call the hook, the watchers, the timers, the tasks. Watchers come before timers:
-// an answer that arrived in time counts, even if the thread was late.
+// a response that arrived in time counts, even if the thread was late.
 //
 // All of it belongs to the thread that calls `run`, except `post` and `stop`, which any thread may
 // call. Whatever is called may remove and destroy any watcher, timer or task, its own included.
@@ -82,20 +82,20 @@ class EventLoop {
   EventLoop& operator=(const EventLoop&) = delete;
   ~EventLoop() = default;
 
-  // Turns until somebody calls `stop`; one that came before ends the first turn.
+  // Turns until `stop` is called; an earlier call ends the first turn.
   void run();
   // A single turn that waits no longer than this.
   void turn(Nanos wait_max);
 
   // Thread-safe.
   void stop() noexcept;
-  // Thread-safe; the function runs in the loop, in the order of posting. Those that are left when
-  // the loop ends are dropped.
+  // Thread-safe; the function runs in the loop, in the order of posting. When the loop ends, the
+  // rest are dropped.
   void post(std::function<void()> function);
 
   // As of the beginning of the turn.
   [[nodiscard]] Now now() const noexcept { return now_; }
-  // For those who measure how long something takes within a turn.
+  // For measurements within a turn.
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
 
   void set(Timer& timer, Nanos after) noexcept;
@@ -137,7 +137,7 @@ class EventLoop {
 
   Watcher wake_watcher_;  // behind all that it uses when it goes
 
-  // Shared with those who post.
+  // Shared with posting threads.
   std::atomic<bool> stopped_ = false;
   std::mutex mutex_;
   std::vector<std::function<void()>> posted_;  // under the mutex

@@ -16,7 +16,7 @@ struct InheritedListener {
 
 // Reads LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES and removes them, so that no child of ours takes
 // them for its own. None, if they are meant for another process. Call it once, before there are
-// threads; the sockets keep their files, since whoever made them will start us again.
+// threads; the sockets keep their files, since the service manager will start us again.
 [[nodiscard]] Parsed<std::vector<InheritedListener>> take_inherited_listeners();
 
 }  // namespace sluice::net

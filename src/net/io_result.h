@@ -8,13 +8,13 @@
 
 namespace sluice::net {
 
-// Why a connection is of no more use. Cheap to make; the text is made when somebody asks.
+// Why a connection failed. Cheap to make; the text is made on demand.
 struct IoFailure {
   enum class Kind : std::uint8_t {
     none,
     system,       // the code is an errno
     tls,          // an error of OpenSSL
-    certificate,  // the peer's certificate was refused: a verification result of OpenSSL
+    certificate,  // the peer's certificate was rejected: a verification result of OpenSSL
     truncated,    // the peer closed the connection, but not TLS: the end may be an attacker's
   };
   Kind kind = Kind::none;

@@ -26,7 +26,7 @@ class LingeringCloser::Connection {
 
   // Bytes that came before we watched are told of as soon as we do.
   void on_ready() {
-    std::array<char, 16384> thrown_away;  // not cleared: nobody looks
+    std::array<char, 16384> thrown_away;  // not cleared: never read
     while (true) {
       const IoResult result = socket_.receive(thrown_away);
       if (result.is_blocked()) return;

@@ -1,9 +1,9 @@
 // Closes connections without losing the last answer.
 //
-// When a socket is closed with bytes unread, as in the middle of a refused upload, the system
-// answers with a reset, and that may destroy the answer before the client has read it. So the
-// writing side is closed first, and what still comes is read and thrown away, for a bounded time,
-// up to a bounded amount, on a bounded number of connections; the oldest gives way. One thread.
+// When a socket is closed with unread bytes, as in the middle of a rejected upload, the system
+// sends a reset, which may destroy the response before the client has read it. So the writing side
+// is closed first, and further bytes are read and discarded, for a bounded time, up to a bounded
+// amount, on a bounded number of connections; the oldest is closed first. One thread.
 #pragma once
 
 #include "net/event_loop.h"

@@ -93,7 +93,7 @@ Parsed<Listener> listen_on_name(const Endpoint& endpoint, const ListenOptions& o
 }
 
 // Only a socket that no process has: a file of another kind is not ours to remove. A datagram
-// socket cannot reach one that listens, so that a running server sees no connection of this.
+// socket cannot reach a listening one, so that a running server sees no connection of this.
 bool is_stale_socket(const SocketAddress& address, const std::string& path) noexcept {
   struct stat found{};
   if (::lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
@@ -112,8 +112,8 @@ bool bind_path(int descriptor, const SocketAddress& address, const std::string& 
   return ::bind(descriptor, address.get(), address.size()) == 0;
 }
 
-// The mode is set before the file exists, so that nobody slips in between; and again behind the
-// umask.
+// The mode is set before the file exists, so that no client connects in between; and again after
+// the umask.
 Parsed<Listener> listen_on_path(const Endpoint& endpoint, const ListenOptions& options) {
   const std::optional<SocketAddress> address = SocketAddress::of_path(endpoint.name);
   if (!address) return cannot_listen(endpoint, ENAMETOOLONG);

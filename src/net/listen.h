@@ -17,12 +17,12 @@ struct ListenOptions {
   mode_t unix_mode = 0660;  // of the file of a Unix socket
 };
 
-// Nonblocking. The file of a Unix socket goes with it, unless somebody else has put another there.
-// One thread.
+// Nonblocking. The file of a Unix socket is removed with it, unless another process has replaced
+// it. One thread.
 class Listener {
  public:
   Listener(FileDescriptor descriptor, Endpoint endpoint);
-  // One that somebody else made, whose file stays.
+  // A socket of another process, whose file stays.
   [[nodiscard]] static Listener inherited(int descriptor);
   Listener(Listener&&) noexcept = default;
   Listener& operator=(Listener&&) = delete;
@@ -32,8 +32,8 @@ class Listener {
 
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
   [[nodiscard]] bool is_inherited() const noexcept { return is_inherited_; }
-  // The same socket once more: whoever of the two is faster gets a connection. Its file stays with
-  // the first.
+  // The same socket once more: the faster of the two gets a connection. Its file stays with the
+  // first.
   [[nodiscard]] Parsed<Listener> share() const;
   // With the real port, if 0 was asked for.
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }

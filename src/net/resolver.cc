@@ -18,7 +18,7 @@ void Lookup::cancel() noexcept {
   ticket_.reset();
 }
 
-// What is asked and what is known. Shared by the resolver and its thread, whoever goes last.
+// Requested and known names. Shared by the resolver and its thread; the last one frees it.
 class Resolver::Desk {
  public:
   explicit Desk(ResolverOptions options) : options_(std::move(options)) {}
@@ -28,7 +28,7 @@ class Resolver::Desk {
                                                          Lookup& lookup);
   [[nodiscard]] std::uint64_t failures() const;
 
-  // Until it is closed. Nobody is told of anything from then on.
+  // Until it is closed. No lookup is completed from then on.
   void work();
   void close();
 
@@ -140,7 +140,7 @@ void Resolver::resolve(const std::string& name, EventLoop& loop, Lookup& lookup)
   if (const std::optional<IpAddress> literal = IpAddress::parse(name)) {
     return lookup.on_answer_(std::make_shared<const Addresses>(Addresses{*literal}));
   }
-  // Not under the mutex: whoever is called may ask again.
+  // Not under the mutex: the callback may start another lookup.
   const std::optional<Resolution> answer = desk_->answer_or_wait(name, loop, lookup);
   if (answer) lookup.on_answer_(*answer);
 }

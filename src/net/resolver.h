@@ -1,15 +1,15 @@
 // Addresses of hosts, looked up beside the loops.
 //
-// The system's lookup blocks, so one thread of our own does nothing else, and answers are posted to
-// the loop that asked. Addresses are remembered: whoever asks again gets them at once, and when
-// they are older than the refresh interval they are looked up anew behind the answer. When that
-// fails, the last good ones stay. So a name is waited for at most once, and a name server that is
-// down hurts nobody who is known. That a name is unknown is remembered as well, for a shorter time.
+// The system's lookup blocks, so one thread of our own does nothing else, and posts results to the
+// requesting loop. Addresses are cached: later lookups get them at once, and when they are older
+// than the refresh interval they are looked up again in the background. If that fails, the last
+// addresses stay. So a name is waited for at most once, and a name server that is down does not
+// affect cached names. An unknown name is cached as well, for a shorter time.
 //
-// Thread-safe, except that a Lookup belongs to the thread of its loop. Loops that ask outlive the
-// resolver. Its end waits for nobody: a name server that is down must not keep a program from
-// ending, and nothing can stop the system's lookup. So the thread goes when that returns, and what
-// it works on is its own as well.
+// Thread-safe, except that a Lookup belongs to the thread of its loop. Requesting loops outlive the
+// resolver. Its destructor does not wait: a name server that is down must not keep a program from
+// ending, and nothing can stop the system's lookup. So the thread ends when that returns, and
+// shares ownership of its data.
 #pragma once
 
 #include "net/event_loop.h"
@@ -28,7 +28,7 @@ namespace sluice::net {
 
 using Resolution = Parsed<std::shared_ptr<const Addresses>>;  // never empty
 
-// One question and its answer; no answer comes once it is gone.
+// One lookup and its result; no result arrives once it is destroyed.
 class Lookup {
  public:
   explicit Lookup(Callback<const Resolution&> on_answer) noexcept : on_answer_(on_answer) {}
@@ -41,7 +41,7 @@ class Lookup {
 
  private:
   friend class Resolver;
-  // Shared with the answer on its way, which finds out whether anybody still waits.
+  // Shared with the pending result, which finds out whether the lookup still exists.
   struct Ticket {
     Lookup* lookup = nullptr;
   };
@@ -53,7 +53,7 @@ class Lookup {
 struct ResolverOptions {
   Nanos refresh{std::chrono::seconds{30}};
   Nanos retry{std::chrono::seconds{1}};  // after a failure
-  std::size_t names_max = 1024;          // beyond these, names are refused
+  std::size_t names_max = 1024;          // beyond these, names are rejected
   // Called by the resolver's thread, maybe still when the resolver is gone. Tests have their own.
   std::function<Parsed<Addresses>(const std::string&)> look_up = net::look_up;
 };

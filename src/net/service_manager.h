@@ -1,7 +1,7 @@
 // What the process tells the service manager that started it: systemd, or whatever listens on the
 // socket that NOTIFY_SOCKET names. Without one, everything here does nothing.
 //
-// Each message is one datagram; a manager that does not read loses it, and nobody waits. One
+// Each message is one datagram; if the manager does not read, it is lost; no thread waits. One
 // thread.
 #pragma once
 
@@ -22,7 +22,7 @@ class ServiceManager {
   [[nodiscard]] static ServiceManager from_environment();
 
   [[nodiscard]] bool is_listening() const noexcept { return static_cast<bool>(socket_); }
-  // Say `alive` at least this often, or be restarted; nothing if nobody watches.
+  // Say `alive` at least this often, or be restarted; nothing without a watchdog.
   [[nodiscard]] std::optional<Nanos> watchdog() const noexcept { return watchdog_; }
 
   void ready(std::string_view status) noexcept;  // also after a reload

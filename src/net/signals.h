@@ -13,8 +13,7 @@ namespace sluice::net {
 
 // From its making to its end SIGTERM, SIGINT, SIGHUP and SIGUSR1 come to the loop, and SIGPIPE is
 // ignored for good. Make it before there are other threads: a thread started earlier would be
-// ended by them. Whoever hears of a signal must not end the source from inside that call. One
-// thread.
+// ended by them. The callback of a signal must not destroy the source. One thread.
 class SignalSource {
  public:
   [[nodiscard]] static Parsed<std::unique_ptr<SignalSource>> create(EventLoop& loop,

@@ -33,7 +33,7 @@ class Socket {
   explicit Socket(Callback<> on_ready) noexcept
       : on_ready_(on_ready), watcher_(Callback<Events>::to<&Socket::on_events>(*this)) {}
 
-  // Takes over a connected, nonblocking descriptor.
+  // Owns a connected, nonblocking descriptor.
   [[nodiscard]] IoResult open(EventLoop& loop, FileDescriptor descriptor) noexcept;
   // Begins to connect: blocked until `connected` says more. A Unix socket connects at once.
   [[nodiscard]] IoResult connect(EventLoop& loop, const SocketAddress& address) noexcept;
@@ -42,8 +42,8 @@ class Socket {
   [[nodiscard]] IoResult connected() noexcept;
 
   [[nodiscard]] IoResult receive(std::span<char> into) noexcept;
-  // The same, but the bytes stay where they are. Whoever finds too few of them waits for more,
-  // which are told anew.
+  // The same, but the bytes stay in the socket. A caller that finds too few waits for more, which
+  // are reported again.
   [[nodiscard]] IoResult peek(std::span<char> into) noexcept;
   void wait_for_more() noexcept { readable_ = false; }
   // Nothing has come that was not read, not even the end. Asks the system: what came during this

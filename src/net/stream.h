@@ -1,8 +1,8 @@
-// A connection, plain or under TLS; whoever uses it need not know which.
+// A connection, plain or with TLS; its user need not know which.
 //
 // The owner is called when something becomes possible that was not before, and then reads and
 // writes until an attempt is blocked. It may stop earlier, but then it has to go on by itself:
-// while `can_read` holds, nobody will tell it to read. It may end the stream any time, also from
+// while `can_read` holds, it is not called to read. It may end the stream any time, also from
 // inside that call. No buffers: bytes go between the owner's and the system's. One thread; not
 // movable.
 #pragma once
@@ -22,7 +22,7 @@ class Stream {
  public:
   explicit Stream(Callback<> on_ready) noexcept : socket_(on_ready) {}
 
-  // Takes over a connected, nonblocking descriptor.
+  // Owns a connected, nonblocking descriptor.
   [[nodiscard]] IoResult open(EventLoop& loop, FileDescriptor descriptor) noexcept;
   // Begins to connect; `establish` tells when it is done. How long that may take is up to a timer
   // of the owner.
@@ -43,8 +43,8 @@ class Stream {
   void wait_for_more() noexcept { socket_.wait_for_more(); }
   // Nothing has come that was not read, not even the end, told or not.
   [[nodiscard]] bool is_silent() const noexcept { return !can_read() && socket_.is_silent(); }
-  // Done means that some bytes went, not all. Under TLS, what was blocked has to be offered again,
-  // with or without more behind it.
+  // Done means that some bytes were sent, not all. With TLS, blocked bytes have to be offered
+  // again, with or without more behind them.
   [[nodiscard]] IoResult write(std::span<const iovec> parts) noexcept;
   [[nodiscard]] IoResult write(std::string_view bytes) noexcept;
 
@@ -60,10 +60,10 @@ class Stream {
   // Null on plain connections.
   [[nodiscard]] const TlsSession* tls() const noexcept { return tls_.get(); }
 
-  // The peer reads the end behind what was written; we may still read.
+  // The peer reads the end of the stream after all written bytes; we may still read.
   void finish_writing() noexcept;
-  // Bytes that the peer sent and nobody has read turn this into a reset, which may destroy an
-  // answer on its way; lingering.h avoids that.
+  // Unread bytes of the peer turn this into a reset, which may destroy a response on its way;
+  // lingering.h avoids that.
   void close() noexcept;
   // Without a farewell: the peer reads an error, and nothing of the connection remains here.
   void reset() noexcept;

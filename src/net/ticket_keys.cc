@@ -42,7 +42,7 @@ bool TicketKeys::Key::set_mac(EVP_MAC_CTX* context) const noexcept {
   return is_set;
 }
 
-// There is no previous key at first: a random one that encrypted nothing is as good as none.
+// There is no previous key at first: a random key that encrypted nothing is as good as none.
 TicketKeys::TicketKeys() : current_(Key::random()), previous_(Key::random()) {}
 
 void TicketKeys::rotate() {

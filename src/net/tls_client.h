@@ -1,4 +1,4 @@
-// What a client needs for TLS: whom to believe, and who it is itself.
+// TLS of a client: trusted CAs, and its own certificate.
 //
 // Immutable; one per worker is faster than one for all (tls_server.h).
 #pragma once
@@ -16,7 +16,7 @@
 namespace sluice::net {
 
 struct TlsClientOptions {
-  // Off only where somebody in between is no concern: then anybody may answer.
+  // Off only where man-in-the-middle attacks are no concern.
   bool verify = true;
   std::string ca_file;  // empty: the CAs of the system
   std::optional<CertificateFiles> certificate;

@@ -14,9 +14,9 @@
 namespace sluice::net {
 namespace {
 
-constexpr std::size_t kFileBytesMax = std::size_t{4} << 20U;  // the system's authorities have 0.2
+constexpr std::size_t kFileBytesMax = std::size_t{4} << 20U;  // the system's CAs have 0.2 MiB
 
-// Nobody is there to be asked for a password.
+// There is no terminal to ask for a password.
 int no_password(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*data*/) { return -1; }
 
 crypto::OwnedBio reader(const std::string& text) {

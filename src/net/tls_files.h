@@ -12,7 +12,7 @@
 namespace sluice::net {
 
 struct CertificateFiles {
-  std::string cert_file;  // PEM: the own certificate first, then those that lead to a known CA
+  std::string cert_file;  // PEM: the own certificate first, then its chain
   std::string key_file;   // PEM, without a password
 };
 

@@ -10,7 +10,7 @@
 
 namespace sluice::net {
 
-// Null if OpenSSL refuses.
+// Null if OpenSSL fails.
 [[nodiscard]] crypto::OwnedContext new_context(const SSL_METHOD* method,
                                                TlsVersion minimum) noexcept;
 

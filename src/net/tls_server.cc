@@ -69,7 +69,7 @@ Parsed<TlsServer::ClientTrust> client_trust_of(const TlsServerOptions& options) 
   return digest;
 }
 
-// All contexts of a server have it, also those that a name chooses.
+// All contexts of a server have it, also those chosen by SNI.
 const TlsServer& server_of(const SSL* ssl) noexcept {
   return server_of(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
 }
@@ -135,8 +135,8 @@ Parsed<void> TlsServer::add(const CertificateFiles& files, const TlsServerOption
   const Parsed<ClientTrust> trust = client_trust_of(options);
   if (!trust) return tl::unexpected(trust.error());
   client_trust_ = *trust;
-  // A session is resumed only where the same clients are let in: one that began under CAs that
-  // were since removed must not come back by its ticket.
+  // A session is resumed only under the same client CAs: a session that began under a removed CA
+  // must not be resumed by its ticket.
   SSL_CTX_set_session_id_context(context.get(), client_trust_.data(),
                                  static_cast<unsigned>(client_trust_.size()));
   SSL_CTX_set_app_data(context.get(), this);

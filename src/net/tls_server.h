@@ -4,7 +4,7 @@
 // TLS 1.2 and 1.3 without renegotiation, ciphers with forward secrecy and authentication only.
 // Sessions live in tickets, never in a table: memory does not grow with clients. A session whose
 // client certificate has expired is not resumed: its client has to authenticate again. To reload,
-// load anew and use that for new connections; those that exist keep what they began with.
+// load again and use the result for new connections; existing ones keep their context.
 // Immutable, so workers share one; what they write to in it is OpenSSL's count of references, once
 // or twice for each connection.
 #pragma once
@@ -40,8 +40,8 @@ struct TlsServerOptions {
   ClientAuth client_auth = ClientAuth::off;
   std::string client_ca_file;  // CAs of client certificates
   TlsVersion minimum = TlsVersion::tls1_2;
-  std::shared_ptr<const TicketKeys> tickets;  // those that share them resume one another's
-                                              // sessions; null: its own
+  std::shared_ptr<const TicketKeys> tickets;  // servers that share them resume one another's
+                                              // sessions sessions; null: its own
   const Clock* clock = nullptr;  // tells whether a certificate has expired; null: the system's
 };
 

@@ -45,7 +45,7 @@ struct SocketBio {
   }
 
   static long control(BIO* bio, int command, long /*number*/, void* /*pointer*/) {
-    if (command == BIO_CTRL_FLUSH) return 1;  // nothing is held back
+    if (command == BIO_CTRL_FLUSH) return 1;  // nothing is buffered
     if (command == BIO_CTRL_EOF) return session_of(bio).socket_ended_ ? 1 : 0;
     return 0;
   }
@@ -92,8 +92,8 @@ std::string subject_of(const X509& certificate) {
   return {data, static_cast<std::size_t>(std::max(size, 0L))};
 }
 
-// Whoever signs anything must not smuggle in a name that reads as another: subjects are written
-// with an equals sign in their first word, and neither of these has one there.
+// A CA must not be able to sign a name that reads as another kind: subjects are written with an
+// equals sign in their first word, and neither of these has one there.
 bool is_plain_name(std::string_view name) noexcept {
   return !name.empty() && std::ranges::all_of(name, [](char c) {
     return is_digit(c) || is_letter(c) || c == '-' || c == '.' || c == '_' || c == '*';

@@ -28,12 +28,12 @@ class TlsSession {
   [[nodiscard]] static std::unique_ptr<TlsSession> connect(const TlsClient& client, Socket& socket,
                                                            const std::string& host);
 
-  // Reading and writing do it by themselves; this is for those who have to know first whom they
-  // talk to.
+  // Reading and writing do it by themselves; this is for owners that need the identity of the peer
+  // first.
   [[nodiscard]] IoResult handshake() noexcept;
   [[nodiscard]] IoResult read(std::span<char> into) noexcept;
-  // What was offered and blocked has to be offered again, at the same place or another, with or
-  // without more behind it: part of it may be encrypted already.
+  // Blocked bytes have to be offered again, at the same place or another, with or without more
+  // behind them: a part may be encrypted already.
   [[nodiscard]] IoResult write(std::span<const iovec> parts) noexcept;
   // Tells the peer that nothing follows, as far as that is possible at once.
   void finish_writing() noexcept;
@@ -54,7 +54,7 @@ class TlsSession {
   // The subject of the certificate that the peer gave, as RFC 2253 writes it, or, where it has
   // none, its first alternative name (URI or DNS). Empty without a certificate.
   [[nodiscard]] std::string peer_subject() const;
-  // The same, but empty for a certificate that nobody verified.
+  // The same, but empty for an unverified certificate.
   [[nodiscard]] std::string verified_subject() const;
   // When the peer's certificate expires: kWallTimeEnd without a certificate, and 1970 where its
   // date cannot be read.

@@ -1,8 +1,8 @@
 // The body of a message, as bytes of it arrive.
 //
-// A reader is fed with what was received, tells which part of it is data (a view, no copy) and how
-// much it is done with. What it has not consumed is fed again, with more behind it: this happens
-// only within a trailer section. One thread, no allocation.
+// A reader is fed with received bytes, and returns which part is data (a view, no copy) and how
+// much it has consumed. The rest is fed again, with more behind it: this happens only within a
+// trailer section. One thread, no allocation.
 #pragma once
 
 #include "net/http/chunked_decoder.h"

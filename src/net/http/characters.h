@@ -18,7 +18,7 @@ using CharacterTable = std::array<std::uint8_t, 256>;
 enum CharacterClass : std::uint8_t {
   token_character = 1,    // of methods, header names, options
   target_character = 2,   // of request targets: visible, but for # (browsers do send raw brackets)
-  host_character = 4,     // of names and IPv4 addresses; percent signs and the like are refused
+  host_character = 4,     // of names and IPv4 addresses; percent signs and the like are rejected
   control_character = 8,  // may not stand in a value: all controls but the tab
   quoted_character = 16,  // between quotes, without a backslash before it
 };

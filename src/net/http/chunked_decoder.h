@@ -1,8 +1,8 @@
 // Takes the framing off a chunked body, strictly.
 //
-// Chunk extensions are checked and dropped; their length over the whole body is bounded, so that
-// nobody makes us read much to receive little. Lines end with CR LF and nothing else, and no spaces
-// are let pass around sizes and extensions. One thread, no allocation.
+// Chunk extensions are checked and dropped; their length over the whole body is bounded, so that a
+// peer cannot make us read much to receive little. Lines end with CR LF and nothing else, and no
+// spaces are accepted around sizes and extensions. One thread, no allocation.
 #pragma once
 
 #include "net/http/fault.h"
@@ -19,7 +19,7 @@ namespace sluice::net {
 struct BodyPiece {
   std::string_view data;     // within the bytes that were fed
   std::size_t consumed = 0;  // of those, the data included
-  bool done = false;         // what was not consumed belongs to the next message
+  bool done = false;         // the unconsumed rest belongs to the next message
   HttpFault fault;           // stays
 };
 

@@ -8,7 +8,7 @@ namespace sluice::net {
 
 struct HttpFault {
   std::uint16_t status = 0;  // 0: nothing is wrong
-  const char* why = "";      // static text, for logs and for the body of the answer
+  const char* why = "";      // static text, for logs and for the body of the response
 
   [[nodiscard]] explicit operator bool() const noexcept { return status != 0; }
 };
@@ -17,7 +17,7 @@ inline constexpr HttpFault kNoFault{};
 
 [[nodiscard]] constexpr HttpFault bad_request(const char* why) noexcept { return {400, why}; }
 
-// After `complete` and `fault` the answer stays the same until the parser is reset.
+// After `complete` and `fault` the result stays the same until the parser is reset.
 struct HeadParse {
   enum class State : std::uint8_t { need_more, complete, fault };
   State state = State::need_more;

@@ -1,8 +1,8 @@
-// Reads header lines as they become complete: those of a head, and those behind the last chunk.
+// Reads header lines as they become complete: headers of a message, and trailers.
 //
 // Internal to the parsers. Bytes are looked at once: the search for the end of a line goes on where
-// it stopped. Whatever is wrong is told at the first prefix that shows it, so the answer on some
-// bytes does not depend on the pieces in which they came.
+// it stopped. A fault is reported at the first prefix that shows it, so the result for some bytes
+// does not depend on the pieces in which they arrived.
 #pragma once
 
 #include "net/http/characters.h"

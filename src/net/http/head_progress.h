@@ -1,4 +1,4 @@
-// How far the parse of a head has come, and its next step: the same for both directions.
+// The progress of parsing start line and headers, and its next step: the same for both directions.
 //
 // Internal to the parsers.
 #pragma once
@@ -14,7 +14,7 @@
 namespace sluice::net {
 
 struct HeadProgress {
-  const char* bytes_begin = nullptr;  // of the bytes so far; null: a new head begins
+  const char* bytes_begin = nullptr;  // of the bytes so far; null: a new message begins
   bool has_start_line = false;
   FieldCursor cursor;  // before the headers: of the start line
   MessageFacts facts;

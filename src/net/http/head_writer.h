@@ -1,8 +1,8 @@
-// Writes heads, and the framing of chunked bodies, into a buffer of the caller.
+// Writes start lines, headers and the framing of chunked bodies into a buffer of the caller.
 //
 // Nothing is written unchecked: names and methods are tokens, targets have no spaces, values no
-// control characters but tabs. So whatever went in, what comes out parses as the lines that were
-// meant. The first mistake makes the whole head fail. One thread, no allocation.
+// control characters but tabs. So the output always parses as the intended lines. The first mistake
+// makes the whole message fail. One thread, no allocation.
 #pragma once
 
 #include "net/http/message.h"
@@ -29,8 +29,8 @@ class HeadWriter {
   // Content-Length, Transfer-Encoding, or nothing.
   void framing(const BodyFraming& body) noexcept;
 
-  // Adds the empty line. What was written, or why it could not be: `unsupported` if it does not
-  // fit, `invalid_argument` if something may not stand where it should have gone.
+  // Adds the empty line. Returns the text, or why it could not be written: `unsupported` if it does
+  // not fit, `invalid_argument` if a part is malformed.
   [[nodiscard]] Result<std::string_view> finish() noexcept;
 
  private:
@@ -43,7 +43,7 @@ class HeadWriter {
   bool is_full_ = false;
 };
 
-// What a proxy decides about the connection on which it passes a head on.
+// Decisions of a proxy about the connection on which it forwards a message.
 struct Forwarding {
   enum class Persistence : std::uint8_t {
     unstated,    // HTTP/1.1 stays open
@@ -52,7 +52,7 @@ struct Forwarding {
   };
   Persistence persistence = Persistence::unstated;
   bool upgrade = false;          // pass a wish to switch protocols, or the agreement, on
-  bool expect_continue = false;  // pass it on; else whoever calls has answered it already
+  bool expect_continue = false;  // forward it; else the caller has sent 100 already
 };
 
 // What a client of HTTP/1.x has to be told, so that it knows whether its connection stays.
@@ -65,9 +65,9 @@ struct Forwarding {
 // The same, on answers of one's own.
 void write_persistence(HeadWriter& writer, Forwarding::Persistence persistence) noexcept;
 
-// All of the head but the empty line, so that the caller can add headers: the line, Host, what is
-// not for this connection alone, and how long the body is. Absolute targets become plain ones.
-// Where the head has no host, as in HTTP/1.0, the caller has to add one: a server wants it.
+// Request line and headers without the empty line, so that the caller can add headers: Host, all
+// end-to-end headers, and the framing of the body. Absolute targets become plain ones. If the
+// request has no host, as in HTTP/1.0, the caller has to add one: servers require it.
 void write_request(HeadWriter& writer, const RequestHead& head,
                    const Forwarding& how = {}) noexcept;
 

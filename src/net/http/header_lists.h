@@ -45,19 +45,18 @@ class ConnectionOptions {
   ListWalk options_{{}};
 };
 
-// Whether an option is about the connection itself and names no header: close, keep-alive, and
-// those that go with headers of this connection: upgrade, te, http2-settings, ...
+// Whether an option is about the connection itself and names no header: close, keep-alive, and the
+// options of hop-by-hop headers: upgrade, te, http2-settings, ...
 [[nodiscard]] bool is_plain_option(std::string_view option) noexcept;
 
 // Headers that stay although a Connection line names them: a client could otherwise have a proxy
 // take away what the server behind it relies on.
 [[nodiscard]] bool is_kept_from_connection(std::string_view name) noexcept;
 
-// Whether a header concerns only the connection it came by: one that always does, or one that a
-// Connection line among `all` names.
+// Whether a header is hop-by-hop: always, or because a Connection line among `all` names it.
 [[nodiscard]] bool is_hop_by_hop(std::string_view name, std::span<const HeaderView> all) noexcept;
 
-// Whether a trailer must not be: one that frames, routes or authorises the message, which had to be
+// Whether a trailer is forbidden: it frames, routes or authorises the message, which has to be
 // known before its body.
 [[nodiscard]] bool is_forbidden_trailer(std::string_view name) noexcept;
 

@@ -28,8 +28,8 @@ struct HttpResponse {
 // Whether a message with these headers carries the given one, in any case.
 [[nodiscard]] bool has_header(const HttpHeaders& headers, std::string_view name) noexcept;
 
-// Whether a header says how long a message is, or concerns one connection, so that whoever writes
-// the message states it and nobody else may. False also for what is no name of a header.
+// Whether a header frames the message or is hop-by-hop, so that only the writer of the message may
+// set it. False also for text that is no name of a header.
 [[nodiscard]] bool is_stated_by_writer(std::string_view name) noexcept;
 
 }  // namespace sluice::net

@@ -1,4 +1,4 @@
-// What a parsed head says: plain data, views into the caller's buffer.
+// Parsed start line and headers: plain data, views into the caller's buffer.
 #pragma once
 
 #include <sluice/request.h>
@@ -12,7 +12,7 @@
 
 namespace sluice::net {
 
-// More lines than this are refused, whatever the limits say: HeaderSet has a bit for each.
+// More lines than this are rejected, whatever the limits say: HeaderSet has a bit for each.
 inline constexpr std::size_t kHeadersMax = 128;
 
 // Some of the headers of a message, by their place.

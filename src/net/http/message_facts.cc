@@ -10,8 +10,8 @@
 namespace sluice::net {
 namespace {
 
-// Each header that is passed on is compared with each option: more of both would cost a client
-// little and us much.
+// Each forwarded header is compared with each option: more of both would cost a client little and
+// us much.
 constexpr std::uint8_t kOptionsMax = 32;
 
 // Digits only, and no needless zero, which some readers take for octal.
@@ -99,7 +99,7 @@ HttpFault note_connection(MessageFacts& facts, std::string_view value) noexcept 
   return kNoFault;
 }
 
-// Nobody acts on it; malformed, it is as suspect as the other.
+// It has no effect; malformed, it is as suspect as Connection.
 HttpFault note_proxy_connection(std::string_view value) noexcept {
   return is_token_list(value) ? kNoFault : bad_request("Proxy-Connection is malformed");
 }

@@ -1,7 +1,7 @@
-// What the lines of a head say about the message itself, gathered one by one.
+// Facts about the message itself, gathered from its headers one by one.
 //
 // Internal to the parsers. Whatever could make two readers disagree about where a body ends is a
-// fault: this is where smuggling is refused.
+// fault: this is where request smuggling is rejected.
 #pragma once
 
 #include "net/http/fault.h"

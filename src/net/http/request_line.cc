@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t kMethodBytesMax = 32;
 constexpr HttpFault kMethodTooLong{501, "the method is too long"};
 
-// Methods are told apart by case, but not by every server: one that takes `head` for HEAD would
-// end its answer elsewhere than we do.
+// Methods are case-sensitive, but not for every server: a server that reads `Head` as HEAD would
+// frame its response differently than we do.
 bool frames_otherwise(std::string_view method) noexcept {
   constexpr std::string_view kMethods[] = {"HEAD", "CONNECT", "TRACE"};
   return std::ranges::any_of(kMethods, [method](std::string_view one) {

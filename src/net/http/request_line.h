@@ -11,7 +11,7 @@ namespace sluice::net {
 // Fills method, target, path_and_query, version, and the host if the target names one.
 [[nodiscard]] HttpFault parse_request_line(std::string_view line, RequestHead& head) noexcept;
 
-// What is wrong with one that is longer than it may be, by its beginning.
+// The fault of an overlong request line, by its beginning.
 [[nodiscard]] HttpFault long_request_line(std::string_view beginning) noexcept;
 
 }  // namespace sluice::net

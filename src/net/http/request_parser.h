@@ -1,12 +1,12 @@
-// The head of an HTTP/1.1 request, read strictly.
+// Parses request line and headers of HTTP/1.1, strictly.
 //
 // The parser works in place on the caller's bytes and fills the caller's headers: no copies, no
-// allocation. While a head is incomplete it is called again with all bytes from the head's first
-// on; bytes that were looked at are not looked at again, unless they were moved, which starts the
-// parse anew. Views in the head point into the bytes of the call that completed it.
+// allocation. While the headers are incomplete it is called again with all bytes from the first of
+// the request on; it does not look at bytes twice, unless they were moved, which restarts the
+// parse. Views point into the bytes of the call that completed it.
 //
-// Refused is whatever two readers could understand differently, and the answer on some bytes is
-// the same in whatever pieces they came. One thread.
+// Ambiguous requests are rejected, and the result for some bytes does not depend on the pieces in
+// which they arrived. One thread.
 #pragma once
 
 #include "net/http/fault.h"
@@ -20,7 +20,7 @@ namespace sluice::net {
 
 class RequestParser {
  public:
-  // The headers are the caller's to reuse once it is done with the head.
+  // The caller may reuse the headers once it is done with the message.
   explicit RequestParser(std::span<HeaderView> headers, const HeadLimits& limits = {}) noexcept
       : headers_(headers), limits_(limits) {}
 

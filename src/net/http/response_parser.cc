@@ -95,7 +95,7 @@ HttpFault ResponseParser::decide_body() noexcept {
   if (is_informational(head_.status) && (has_coding || progress_.facts.has_content_length)) {
     return bad_response("a status that has no body announces one");
   }
-  // A length of 0 is needless here, but many servers send it, and nobody can misread it.
+  // A length of 0 is needless here, but many servers send it, and it is not ambiguous.
   if (head_.status == 204 && (has_coding || progress_.facts.content_length > 0)) {
     return bad_response("a status that has no body announces one");
   }

@@ -1,7 +1,7 @@
-// The head of an HTTP/1.1 response, read as strictly as that of a request, and in the same way.
+// Parses status line and headers of HTTP/1.1, as strictly as those of a request, in the same way.
 //
-// How long the body is depends on what was asked: the parser is told the method of the request.
-// Every fault has the status 502, for whoever asked through us. One thread.
+// The framing of the body depends on the method of the request, which the parser is given. Every
+// fault has the status 502, for the client of the proxy. One thread.
 #pragma once
 
 #include "net/http/fault.h"
@@ -18,16 +18,16 @@ class ResponseParser {
   explicit ResponseParser(std::span<HeaderView> headers, const HeadLimits& limits = {}) noexcept
       : headers_(headers), limits_(limits) {}
 
-  // For the answer to the next request.
+  // For the response to the next request.
   void expect_answer_to(std::string_view method) noexcept;
 
   // As RequestParser::parse.
   [[nodiscard]] HeadParse parse(std::string_view bytes) noexcept;
 
-  // When complete. After a status of 1xx other than 101 another head follows: reset, and go on.
+  // When complete. After a status of 1xx other than 101 another response follows: reset, and go on.
   [[nodiscard]] const ResponseHead& head() const noexcept { return head_; }
 
-  // For the next head in answer to the same request.
+  // For the next response to the same request.
   void reset() noexcept { progress_.bytes_begin = nullptr; }
 
  private:

@@ -63,7 +63,7 @@ namespace sse2 {
                       equal(block, 0x7f));
 }
 
-// Of tokens, those that nearly all are made of. Letters differ from their other case in one bit.
+// The usual characters of tokens. Letters differ from their other case in one bit.
 [[nodiscard]] inline __m128i letters_digits_dashes(__m128i block) noexcept {
   const __m128i lower = _mm_or_si128(block, _mm_set1_epi8(0x20));
   const __m128i letters = at_most(_mm_sub_epi8(lower, _mm_set1_epi8('a')), 25);

@@ -26,7 +26,7 @@ class Debounce {
 
   // `is_open`: after this event some file is open for writing.
   void event(MonoTime now, bool is_open = false) noexcept {
-    // What was open until now is complete: from here on the shorter times count.
+    // The file that was open is complete: from here on the shorter times count.
     if (!pending_ || (is_open_ && !is_open)) first_ = now;
     pending_ = true;
     is_open_ = is_open;

@@ -159,8 +159,8 @@ bool FileWatch::stops_within(Nanos time) const {
   return wait_for(waiting, time);
 }
 
-// Poll refuses more descriptors than the process may open, however many it has: where that is so,
-// and not even one may be, it would return at once, again and again.
+// Poll rejects more descriptors than the process may open, however many it has. If not even one is
+// allowed, it would return at once, again and again.
 bool FileWatch::wait_for(std::span<pollfd> waiting, Nanos time) const {
   constexpr Nanos kNap = 100ms;
   const timespec limit = for_poll(time);

@@ -1,8 +1,8 @@
 // Calls back when one of some paths may lead to other content than before.
 //
 // A file is reported when its writer closes it or renames it into place, so that half of it is not
-// read; one that stays open, after some seconds without an event. Where there are no events, two
-// looks in a row have to see the same.
+// read; a file that stays open, after some seconds without an event. On file systems without
+// events, two polls in a row have to find the same.
 //
 // Noticed are: writing in place, renaming over, deleting and creating again, changed permissions,
 // and symbolic links replaced anywhere on the way, as Kubernetes does with its volumes; in folders
@@ -56,7 +56,7 @@ class FileWatch {
   // Why changes may be noticed late; empty if they are not. Thread-safe.
   [[nodiscard]] std::string problem() const;
 
-  // Whether a change is under way that `changed` is going to tell of. Thread-safe.
+  // Whether a change is pending that `changed` will report. Thread-safe.
   [[nodiscard]] bool is_being_written() const noexcept { return is_being_written_; }
 
  private:

@@ -39,8 +39,8 @@ std::string problem_with(std::string_view what, int error) {
                      remedy_for(error));
 }
 
-// As open() creates it: whoever has done so will close it. A link to a file that is complete has
-// another name beside this one.
+// As open() creates it: its writer will close it. A link to a complete file has another name beside
+// this one.
 bool is_new_file(const std::string& path) {
   struct stat file{};
   return ::lstat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode) && file.st_nlink == 1;
@@ -54,8 +54,8 @@ Inotify::Inotify() : inotify_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
 
 void Inotify::follow(const WatchedPaths& paths) {
   if (!inotify_) return;
-  // What changed before its watch was set shows in the second look. Somebody who swaps links all
-  // the time could keep this busy; the last watches then still tell of the next swap.
+  // A change before its watch was set shows in the second pass. A process that swaps links all the
+  // time could keep this busy; the last watches then still report the next swap.
   constexpr int kLooksMax = 10;
   Ways ways = ways_of(paths);
   for (int look = 0; look < kLooksMax; ++look) {
@@ -135,7 +135,7 @@ bool Inotify::drain() {
   if (!inotify_) return false;
   alignas(inotify_event) std::array<char, 16384> buffer;
   bool concerned = false;
-  // A bounded number of reads: somebody who writes all the time must not keep us here.
+  // A bounded number of reads: a process that writes all the time must not keep us here.
   for (int reads = 0; reads < 64; ++reads) {
     const ssize_t got = ::read(inotify_.get(), buffer.data(), buffer.size());
     if (got <= 0) break;

@@ -1,8 +1,8 @@
 // Watches on every directory entry that some paths run through, and on the files at their ends.
 //
-// The kernel watches objects, not paths: after each change the path may run elsewhere, so watches
-// are set anew. In a folder that is watched as a whole every visible name matters, also one that is
-// not there yet. One thread.
+// The kernel watches objects, not paths: after each change the path may lead elsewhere, so watches
+// are set again. In a folder that is watched as a whole every visible name matters, also new ones.
+// One thread.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -61,7 +61,7 @@ class Inotify {
   bool add(const std::string& path, std::uint32_t events, const Names& names,
            std::map<int, Names>& watched);
   [[nodiscard]] bool concerns(int watch, std::uint32_t events, const std::string& name) const;
-  // One that concerns a path.
+  // An event that concerns a path.
   void note_writing(int watch, std::uint32_t events, const std::string& name);
 
   FileDescriptor inotify_;

@@ -1,6 +1,6 @@
 // Which directory entries a path runs through, symbolic links and all.
 //
-// Whoever changes what the path leads to changes one of these entries, or the file at its end. A
+// A change of what the path leads to changes one of these entries, or the file at its end. A
 // Kubernetes volume is the hard case: rules.yaml -> ..data/rules.yaml, and ..data -> a folder with
 // a date for its name, which is replaced on every change.
 #pragma once

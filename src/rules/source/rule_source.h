@@ -18,7 +18,7 @@ struct Fetched {
   std::string where;    // for messages about the text: a path, an address
 };
 
-// fetch() is called by one thread at a time, the others by whoever owns the source.
+// fetch() is called by one thread at a time, the other functions by the owner of the source.
 class RuleSource {
  public:
   using Changed = std::function<void()>;
@@ -39,8 +39,8 @@ class RuleSource {
   // and never calls unwatch(). A source that cannot tell does nothing and is asked now and then.
   [[nodiscard]] virtual Parsed<void> watch(const Changed& /*changed*/) { return {}; }
 
-  // Whether a change is under way that `changed` is going to tell of: what fetch() answers now may
-  // be half of it. Thread-safe.
+  // Whether a change is pending that `changed` will report: fetch() may return half of it now.
+  // Thread-safe.
   [[nodiscard]] virtual bool is_being_written() const { return false; }
 
   // After it returns, `changed` is not called any more.

@@ -35,7 +35,7 @@ class TwoReadings {
     return Found::change;
   }
 
-  // What was seen is acted on.
+  // The last reading was acted on.
   void accept(Reading seen) {
     known_ = std::move(seen);
     before_.reset();
@@ -43,7 +43,7 @@ class TwoReadings {
   }
 
  private:
-  Reading known_;                  // what was last acted on
+  Reading known_;                  // the reading that was last acted on
   std::optional<Reading> before_;  // another one, seen once
   unsigned looks_max_;
   unsigned looks_ = 0;  // since the change

@@ -2,7 +2,7 @@
 //
 // One file, readable by its owner only: a few lines about the text, then the text. A digest over
 // all of it finds damage, the name of the source tells whose rules they are. A file that is
-// damaged, of another source or of another format is refused with a message; the next accepted
+// damaged, of another source or of another format is rejected with a message; the next accepted
 // rules replace it. One thread.
 #pragma once
 

@@ -130,7 +130,7 @@ RuleSync::Attempt RuleSync::failed(Diagnostic why) {
   return Attempt::failed;
 }
 
-// Somebody took a bad change back, or the source is within reach again.
+// A bad change was reverted, or the source is reachable again.
 RuleSync::Attempt RuleSync::known_good(const Fetched& fetched) {
   bool recovered = false;
   {
@@ -196,7 +196,7 @@ bool RuleSync::fall_back() {
   return true;
 }
 
-// A full disk is no reason to refuse good rules. It is tried again with the next attempt.
+// A full disk is no reason to reject valid rules. The next attempt tries again.
 void RuleSync::keep(const Fetched& fetched) {
   if (!last_good_) return;
   const Kept kept{.text = fetched.text, .version = fetched.version, .accepted = wall_now()};

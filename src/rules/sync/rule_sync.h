@@ -72,7 +72,7 @@ class RuleSync {
   enum class Attempt : std::uint8_t { in_force, rejected, failed, unsettled };
 
   void change_noticed();
-  // `noticed`: somebody has told of a change, so that one reading suffices.
+  // `noticed`: a change was reported, so that one reading suffices.
   [[nodiscard]] Attempt attempt(bool noticed);
   [[nodiscard]] Attempt failed(Diagnostic why);
   [[nodiscard]] Attempt known_good(const Fetched& fetched);

@@ -28,7 +28,7 @@ MonoTime Schedule::due() const noexcept {
   return asked_ ? MonoTime::min() : next_;
 }
 
-// Forgets the asking here and not at the end: who asks during the run has not been served by it.
+// Clears the request here and not at the end: a request during the run needs another run.
 void Schedule::began() noexcept {
   running_ = true;
   asked_ = false;

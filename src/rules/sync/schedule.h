@@ -2,8 +2,8 @@
 //
 // The job never runs twice at a time. The next run is counted from the end of the last one, so a
 // run that takes longer than the interval is followed by a pause and not by a queue of runs. After
-// failures the pauses grow; how many in a row decides. Whoever asks for a run gets one that begins
-// after the asking: while one runs, all that ask share the next.
+// failures the pauses grow, by their number in a row. A requested run begins after the request:
+// requests during a run share the next one.
 //
 // One thread.
 #pragma once
@@ -27,12 +27,12 @@ struct ScheduleTimes {
 
 class Schedule {
  public:
-  // The first run is one interval after `now`, unless somebody asks for one.
+  // The first run is one interval after `now`, unless an earlier one is requested.
   Schedule(const ScheduleTimes& times, std::uint64_t seed, MonoTime now) noexcept;
 
   void ask() noexcept { asked_ = true; }
 
-  // When the next run is due: long ago if it was asked for, never while one is under way.
+  // When the next run is due: long ago if it was requested, never during a run.
   [[nodiscard]] MonoTime due() const noexcept;
 
   void began() noexcept;

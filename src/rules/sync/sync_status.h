@@ -33,7 +33,7 @@ struct SyncStatus {
 
 enum class SyncEvent : std::uint8_t {
   accepted,           // a version came into force
-  rejected,           // a version did not; what was in force stays
+  rejected,           // a version did not; the rules in force stay
   failed,             // the source gave nothing; told once, until it says something else
   recovered,          // the source is well again, with what is in force already
   last_good_used,     // rules kept by an earlier run came into force

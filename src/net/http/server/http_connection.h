@@ -65,7 +65,7 @@ class HttpConnection : public ListHook {
   // What is to be done next.
   enum class Step : std::uint8_t { again, wait, gone };
 
-  // By handles; whoever calls these has forgotten the handle, but for write_piece.
+  // Called by handles, which are inert afterwards, except after write_piece.
   void respond(HttpResponse response, bool has_length = true);
   void respond_for_nobody();
   void set_deadline(Nanos after, HttpResponse otherwise);
@@ -127,7 +127,7 @@ class HttpConnection : public ListHook {
   std::unique_ptr<char[]> buffer_;  // null while idle
   std::size_t buffer_bytes_ = 0;
   std::size_t head_end_ = 0;  // 0: not read yet
-  std::size_t end_ = 0;       // of what was read
+  std::size_t end_ = 0;       // of the bytes read
   std::array<HeaderView, kHeadersMax> headers_;
   std::array<HeaderView, 16> trailers_;
   RequestParser parser_;

@@ -15,7 +15,7 @@ namespace {
 
 // Of all headers of a response; what is longer is a mistake of the handler.
 constexpr std::size_t kResponseHeadBytes = 16384;
-// Of what was written, to be taken off the front of a stream's buffer.
+// Written bytes, to be removed from the front of a stream's buffer.
 constexpr std::size_t kCompactBytes = 65536;
 
 std::int64_t unix_seconds(WallTime now) noexcept {

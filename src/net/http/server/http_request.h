@@ -20,7 +20,7 @@ struct PathParameter {
 struct HttpRequest {
   std::string_view method;
   std::string_view path;   // not decoded, without the query
-  std::string_view query;  // behind the question mark, not decoded
+  std::string_view query;  // behind the ?, not decoded
   std::string_view host;
   std::span<const HeaderView> headers;
   std::string_view body;

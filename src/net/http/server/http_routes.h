@@ -24,7 +24,7 @@ namespace sluice::net {
 
 // Responds now, or keeps the responder and responds later, in the same thread.
 using HttpHandler = std::function<void(const HttpRequest&, Responder)>;
-// For those who always respond at once.
+// For handlers that always respond at once.
 using PlainHandler = std::function<HttpResponse(const HttpRequest&)>;
 
 struct RouteOptions {

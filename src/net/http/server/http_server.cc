@@ -15,8 +15,8 @@ HttpServer::~HttpServer() {
   }
 }
 
-// Clients that do not read must not keep probes out. They go before those that are waiting, among
-// whom is the probe that came a moment ago; but not at once, since a long response takes a few
+// Clients that do not read must not keep probes out. They are closed before waiting clients, among
+// which is the probe that arrived a moment ago; but not at once, since a long response takes a few
 // turns even to a client that reads.
 void HttpServer::make_room() noexcept {
   if (count_ < options_.connections_max) return;

@@ -9,8 +9,8 @@
 // need. Requests that a client sends ahead are answered in order, one per turn of the loop, so that
 // others have their turn.
 //
-// One thread, that of the loop; loop and routes outlive the server. It listens nowhere itself:
-// whoever places it hands it connections.
+// One thread, that of the loop; loop and routes outlive the server. It does not listen itself: its
+// owner hands it connections.
 #pragma once
 
 #include "net/acceptor.h"

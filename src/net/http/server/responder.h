@@ -4,7 +4,7 @@
 // response is sent, the client is gone, the deadline has passed or the server gives the connection
 // up; calls on an inert one do nothing. Move-only. A handle belongs to the thread of the server's
 // loop and may outlive both request and server. Nothing is written from inside these calls: the
-// loop does it at the end of the turn, so that whoever holds handles may use them anywhere.
+// loop does it at the end of the turn, so that handles may be used anywhere.
 #pragma once
 
 #include "net/http/http_response.h"
