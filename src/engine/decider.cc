@@ -13,7 +13,7 @@ namespace {
 using rules::Phase;
 using store::Completion;
 
-// What is known of somebody before anything was proven.
+// The identity before authentication.
 identity::Identity unproven(const identity::Identity& client) noexcept {
   return {.address = client.address,
           .country = client.country,
@@ -21,8 +21,8 @@ identity::Identity unproven(const identity::Identity& client) noexcept {
           .through_trusted = client.through_trusted};
 }
 
-// CORS: a browser asks whether a page may send what it is about to send to another origin. It never
-// shows credentials with that, whoever sits before it.
+// CORS preflight: a browser asks whether a page may send a request to another origin. It never
+// sends credentials with that.
 [[gnu::noinline]] bool is_preflight(const rules::Asked& asked) noexcept {
   return asked.method == "OPTIONS" && asked.request.header("origin") &&
          asked.request.header("access-control-request-method");
@@ -269,7 +269,7 @@ void Decider::begin(Op& op, Now now) noexcept {
   prefetch_.begin();
 }
 
-// The op lets go of its rules. Those that are retired go with the last one, at the next edit.
+// The op releases its rules. Retired rules go with the last one, at the next edit.
 void Decider::end(Op& op) noexcept {
   if (op.pin_ == nullptr) return;
   --op.pin_->ops;

@@ -2,10 +2,10 @@
 //
 // The order of a decision: the path is normalised; the client's address is found, and looked up in
 // the allow and deny lists; so are the blocks that need no more than address and request; rules
-// that want no proof of who is asking are charged; tokens and keys are verified, and looked up in
-// the lists, unless they are ambiguous, which is rejected; every other rule that concerns the
-// request is found, their blocks are looked up, and all of their limits are asked in one step, all
-// or nothing. Shadow rules are told of what was admitted, each by itself, and never refuse.
+// with `before_auth` are charged; tokens and keys are verified, and looked up in the lists, unless
+// they are ambiguous, which is rejected; every other rule that matches the request is found, their
+// blocks are looked up, and all of their limits are checked in one step, all or nothing. Shadow
+// rules are charged for allowed requests, each by itself, and never reject.
 //
 // decider.cc has the order, decider_checks.cc makes checks of rules, decider_answers.cc reads what
 // the store says, decider_settle.cc is for what comes after.
@@ -65,8 +65,8 @@ class Decider {
   Decider(store::Store& store, store::Store& fallback);
   ~Decider();
 
-  // For requests from now on; those under way keep their rules. Rules and clients are needed before
-  // the first.
+  // For requests from now on; requests in flight keep their rules. Rules and clients are needed
+  // before the first.
   void use(std::shared_ptr<const Snapshot> snapshot);
   void use(std::shared_ptr<const Lists> lists) noexcept { lists_ = std::move(lists); }
   void use(BlockBook* book) noexcept { book_ = book; }  // null: blocks have no labels
@@ -79,7 +79,7 @@ class Decider {
   // Decided at once, or later: then op.completed is called. The request must stay until this
   // returns, no longer.
   store::Completion decide(Op& op, const RequestView& request, Now now) noexcept;
-  // The same for somebody who is known already: from a log, or by another gateway's word.
+  // The same for an authenticated client: from a log, or by another gateway.
   store::Completion decide(Op& op, const RequestView& request, const identity::Identity& client,
                            Now now) noexcept;
 
@@ -90,27 +90,27 @@ class Decider {
                               std::optional<store::Cost> cost = std::nullopt) noexcept;
 
   // Many requests, each for itself: memory is fetched for the later ones while the earlier ones are
-  // decided. Those that the store answers later say so by op.waiting().
+  // decided. For results that the store delivers later, op.waiting() is true.
   void decide_batch(std::span<Op* const> ops, std::span<const RequestView> requests,
                     Now now) noexcept;
 
   // The store takes too long: every rule that is concerned decides by its `on_failure`.
   void give_up_waiting(Op& op, Now now) noexcept;
 
-  // A request that was held has waited long enough, and goes on.
+  // A queued request has waited long enough, and is forwarded.
   void released(Op& op) noexcept;
 
-  // The client left before it was decided, or while it was held in a queue: what was charged is
-  // given back, as nothing was passed on. Of a queue that is the last turn only: those behind
-  // somebody who leaves were told when they go on.
+  // The client left before the decision, or while its request was queued: the charges are refunded,
+  // as nothing was forwarded. Of a queue only the last turn is: the requests behind it have their
+  // release times already.
   void abandon(Op& op, Now now) noexcept;
 
-  // The head of the response is there: limits that count only some responses charge it, or get back
-  // what does not count. The request is still in flight.
+  // The response headers are there: limits that count only some responses charge it, or refund what
+  // does not count. The request is still in flight.
   void responded(Op& op, const ResponseView& response, Now now) noexcept;
 
-  // The request is over: it is in flight no longer. Its response, if nobody has told of it yet;
-  // null where there is none: then charges stay, and those that wait for a response are made.
+  // The request is over: it is in flight no longer. Its response, if it was not reported yet; null
+  // where there is none: then charges stay, and charges that wait for a response are made.
   void settle(Op& op, const ResponseView* response, Now now) noexcept;
 
   // The request is still in flight: its leases live on.
@@ -185,7 +185,7 @@ class Decider {
   void ask_shadows(Op& op, Now now) noexcept;
   void ask_shadow(Op& op, std::size_t first, std::size_t count, Now now) noexcept;
   void refuse(Op& op, Now now) noexcept;
-  // Blocks that are looked up before all else have been, or nobody has looked yet.
+  // Whether the blocks that are looked up before all else have been.
   enum class Early : std::uint8_t { done, not_done };
   [[nodiscard]] bool blocked(Op& op, Early early, Now now) noexcept;
   [[nodiscard]] bool blocked_by_request(Op& op, const rules::Asked& asked, Now now) noexcept;

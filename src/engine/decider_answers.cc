@@ -85,8 +85,8 @@ void Decider::refuse(Op& op, Now now) noexcept {
 
 // ---- queues -----------------------------------------------------------------------------------
 
-// A request that is to be held takes one of the places of the rule that holds it longest. Where
-// none is left, what was charged is given back: a request that would only pile up is better told.
+// A queued request takes a place of the rule that delays it longest. If none is left, the charges
+// are refunded and the request is rejected at once.
 bool Decider::may_wait(Op& op, Now now) noexcept {
   std::size_t slowest = 0;
   for (std::size_t i = 1; i < op.call_.count; ++i) {
@@ -106,7 +106,7 @@ bool Decider::may_wait(Op& op, Now now) noexcept {
   decision.retry_after = decision.delay;
   decision.delay = Nanos{0};
   finish(op, Action::reject, Reason::queue_full, plan.rule->action.status, plan.rule, decision);
-  punish(op, now);  // a refusal by this rule like any other
+  punish(op, now);  // a rejection by this rule like any other
   return false;
 }
 
@@ -152,8 +152,8 @@ bool Decider::blocked(Op& op, Early early, Now now) noexcept {
   return false;
 }
 
-// Whoever is shut out by address gets no token verified and uses up no limit. Should more rules
-// match than there is room for, the request is shed later: nobody passes for that.
+// For a client that is blocked by address, no token is verified and no limit used up. Should more
+// rules match than there is room for, the request is rejected later.
 bool Decider::blocked_by_request(Op& op, const rules::Asked& asked, Now now) noexcept {
   const Snapshot& snapshot = *op.pin_->snapshot;
   snapshot.rules().match(asked, rules::Phase::blocks, matches_);
@@ -165,7 +165,7 @@ bool Decider::blocked_by_request(Op& op, const rules::Asked& asked, Now now) noe
   return false;
 }
 
-// Rules that refused by themselves, and whose patience is used up.
+// Rules that rejected by themselves, and whose block threshold is reached.
 void Decider::punish(Op& op, Now now) noexcept {
   const Plan* previous = nullptr;
   for (std::size_t i = 0; i < op.call_.count; ++i) {
@@ -176,7 +176,7 @@ void Decider::punish(Op& op, Now now) noexcept {
     const Decision& refusals = ask_alone(asked.plan->block->refusals, asked.key, 1, now);
     if (refusals.allowed() && refusals.remaining > 0) continue;
     const Nanos lasts = ask_alone(asked.plan->block->block, asked.key, 1, now).reset_after;
-    // Whoever comes back when the limit allows it must not find the block.
+    // A client that retries when the limit allows it must not be blocked.
     op.decision.reset_after = std::max(op.decision.reset_after, lasts);
     if (op.decision.retry_after) {
       op.decision.retry_after = std::max(*op.decision.retry_after, lasts);
@@ -213,7 +213,7 @@ void Decider::ask_shadows(Op& op, Now now) noexcept {
   }
 }
 
-// Charged where it would admit, and settled like all others; it refuses nothing.
+// Charged where it would admit, and settled like all others; it rejects nothing.
 void Decider::ask_shadow(Op& op, std::size_t first, std::size_t count, Now now) noexcept {
   alone_.count = count;
   std::copy_n(op.shadow_checks_.begin() + static_cast<std::ptrdiff_t>(first), count,
@@ -245,7 +245,7 @@ void Decider::give_up_waiting(Op& op, Now now) noexcept {
 void Decider::decide_without_store(Op& op, Now now) noexcept {
   ++counters_.store_failures;
   op.source = "fallback";
-  // The strictest of the rules that are concerned: one that must not pass unknown is enough.
+  // The strictest of the matching rules: one with `on_failure: closed` is enough.
   const Rule* closed = nullptr;
   bool share = false;
   for (std::size_t i = 0; i < op.call_.count; ++i) {

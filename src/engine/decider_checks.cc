@@ -21,7 +21,7 @@ std::string_view found_in(const identity::Attributes* all, std::string_view name
   return all != nullptr ? all->find(name) : std::string_view{};
 }
 
-// Only what somebody vouches for chooses a limit. An address is given by the network.
+// Only authenticated values choose a limit. An address is given by the network.
 std::string_view tier_of(const Plan& plan, const identity::Identity& client,
                          std::array<char, 16>& scratch) noexcept {
   switch (plan.tier_by) {

@@ -1,4 +1,4 @@
-// After the decision: what was charged for a request that did not count, or is over.
+// After the decision: charges of a request that did not count, or is over.
 #include "engine/decider.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ void Decider::settle(Op& op, const ResponseView* response, Now now) noexcept {
   for (std::size_t i = 0; i < op.held_count_; ++i) {
     const Op::Held& held = op.held_[i];
     if (held.fate == Op::Fate::in_flight) give_back(held, now);
-    // Nobody knows how it ended, and whoever leaves early must not get it for nothing.
+    // The result is unknown, and a client must not evade the charge by disconnecting.
     if (held.fate == Op::Fate::promised) charge_promised(held, now);
   }
   end(op);
@@ -102,11 +102,10 @@ void Decider::correct_cost(Op& op, store::Cost actual, Now now) noexcept {
   }
 }
 
-// More is charged although it can no longer be refused; less is given back. What is held says at
-// any time what is charged, and no receipt is good for more than that: so a response that does not
-// count gives back all of it, and nothing of anybody else's. The oldest charge goes first: a bucket
-// that gives back an older one still knows exactly where the younger ones are, but not the other
-// way.
+// More is charged although it can no longer be rejected; less is refunded. `held_` has all charges
+// at any time, and no receipt is good for more than that: so a response that does not count refunds
+// all of them, and nothing of other requests. The oldest charge goes first: a bucket that refunds
+// an older one still knows exactly where the younger ones are, but not the other way.
 void Decider::correct(Op& op, std::size_t place, store::Cost actual, Now now) noexcept {
   const auto is_of_it = [&](std::size_t i) {
     return i == place || (op.held_[i].corrects && op.held_[i].limit == op.held_[place].limit);

@@ -14,14 +14,14 @@ struct Key {
   enum class Fate : std::uint8_t {
     counted,    // under this digest
     skipped,    // a value is missing, and then the rule does not apply
-    refused,    // a value is missing, and then the request is refused
+    refused,    // a value is missing, and the rule rejects then
     ambiguous,  // a value is stated twice, differently
   };
   Fate fate = Fate::counted;
   Digest digest;
 };
 
-// The values that `per` names, and what stands for those that are missing. No allocation.
+// The values that `per` names, with replacements for missing ones. No allocation.
 [[nodiscard]] Key key_of(const Plan& plan, const rules::Asked& asked,
                          const rules::MatchedPath& path) noexcept;
 

@@ -1,4 +1,4 @@
-// Who passes without being counted, and who does not pass at all.
+// Allow and deny lists.
 //
 // Entries end by themselves when their time has come. The allow list stands above the deny list: an
 // operator who lists the monitoring system wants it to pass even from a range that is denied.
@@ -21,7 +21,7 @@ namespace sluice::engine {
 struct ListEntry {
   Subject subject;
   std::optional<WallTime> expires;  // absent: never
-  std::string note;                 // why, for whoever finds it later
+  std::string note;                 // the reason, for operators
 
   [[nodiscard]] bool holds(WallTime now) const noexcept { return !expires || now < *expires; }
 };
@@ -38,7 +38,7 @@ class Lists {
   Lists(std::vector<ListEntry> allow, std::vector<ListEntry> deny);
 
   [[nodiscard]] Answer find(const IpAddress& address, WallTime now) const noexcept;
-  // By user, key and tenant: only what was proven.
+  // By user, key and tenant, once authenticated.
   [[nodiscard]] Answer find(const identity::Identity& client, WallTime now) const noexcept;
 
   [[nodiscard]] bool empty() const noexcept {

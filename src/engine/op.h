@@ -1,4 +1,4 @@
-// One request's way through the engine, from the question to the last word about it.
+// One request in the engine, from its arrival to its settlement.
 //
 // Front ends keep ops and use them again and again; a decision allocates nothing. An op owns a
 // reference to the rules it was decided by and all that it charged, and holds no views into the
@@ -27,7 +27,7 @@ namespace sluice::engine {
 enum class Action : std::uint8_t {
   pass,    // after op.decision.delay, if there is one: then call released() or abandon()
   reject,  // with `status`
-  drop,    // close without an answer
+  drop,    // close without a response
 };
 
 enum class Reason : std::uint8_t {
@@ -37,17 +37,17 @@ enum class Reason : std::uint8_t {
   never,                  // it costs more than a limit ever has
   queue_full,             // a limit is reached, and as many as may wait are waiting
   blocked,                // a limit was reached before, and that costs some time
-  allow_listed,           // somebody who is not counted
-  preflight,              // a browser's question, which is not counted
-  deny_listed,            // somebody who does not pass
+  allow_listed,           // a client that is not counted
+  preflight,              // a CORS preflight, which is not counted
+  deny_listed,            // a client that is rejected
   missing_value,          // a rule wants a value that is not there
   ambiguous_value,        // a rule counts by a value that the request states twice, differently
-  unauthenticated,        // nobody knows who is asking, and that is required
+  unauthenticated,        // authentication is required
   ambiguous_credentials,  // two credentials of one kind: servers differ in which one they take
   no_rule,                // no rule concerns it, and then requests are rejected
   too_many_rules,         // more limits than one request may have
   bad_target,             // its path cannot be told
-  store_failed,           // nobody could say, and the rule wants that to be a no
+  store_failed,           // the store failed, and the rule rejects then
 };
 [[nodiscard]] std::string_view to_string(Reason reason) noexcept;
 
@@ -57,7 +57,7 @@ struct LimitOutcome {
   const rules::RuleLimit* limit = nullptr;
   std::uint64_t amount = 0;  // in force: a claim or an override may have changed what is written
   Decision decision;
-  bool shadow = false;  // it only tells
+  bool shadow = false;  // log only
   store::Cost cost = 1;
 };
 
@@ -115,7 +115,7 @@ class Op {
     std::uint16_t first = 0;
     std::uint16_t size = 0;
   };
-  // What was asked of the store, and for whom.
+  // A check of the store, and its rule.
   struct Asked {
     const Plan* plan = nullptr;
     const PlannedLimit* limit = nullptr;
@@ -136,11 +136,11 @@ class Op {
     const PlannedLimit* limit = nullptr;  // of the rule, or of the client's tier
     store::Store* by = nullptr;           // who charged it
     Fate fate = Fate::stays;
-    bool corrects = false;  // what was charged on top when the cost was known
+    bool corrects = false;  // an additional charge, made when the cost was known
   };
 
   static constexpr Nanos kLeaseDefault{std::chrono::seconds{60}};
-  // Of each kind: checks that may refuse, those of both phases together, and checks of shadow
+  // Of each kind: checks that may reject, those of both phases together, and checks of shadow
   // rules. resolve_rule() takes no rule whose limits would exceed it, every check has one outcome,
   // and one charge at most when all is decided: so what is kept of both kinds never overflows.
   static constexpr std::size_t kMost = store::kCallChecksMax;

@@ -8,11 +8,11 @@
 
 namespace sluice::store {
 
-// Refused: `never`, else the longest wait; one that nobody can know ranks below any number.
-// Allowed: the least left, then the longest reset. Requires at least one answer.
+// Rejected: `never`, else the longest wait; an unknown wait ranks below any number. Allowed: the
+// least left, then the longest reset. Requires at least one decision.
 [[nodiscard]] std::size_t binding(std::span<const Answer> answers) noexcept;
 
-// What it says. An admitted request is held until the slowest queue lets it go.
+// Its decision. An admitted request is queued until the slowest queue releases it.
 [[nodiscard]] Decision binding_decision(std::span<const Answer> answers) noexcept;
 
 }  // namespace sluice::store

@@ -1,4 +1,4 @@
-// What stores are asked, and what they answer.
+// Checks and results of stores.
 //
 // A store knows keys as digests and limits as numbers that it gave out itself.
 #pragma once
@@ -29,12 +29,12 @@ struct Check {
   bool probe = false;  // only whether it would be admitted: nothing is charged
 
   // For stores with a memory of their own in front of the truth.
-  bool may_be_refunded = false;  // a refusal may end before its time
+  bool may_be_refunded = false;  // a rejection may end before its time
   bool thread_leases = false;    // may be taken ahead, see Worker in store/local
 };
 
 // A charge that may be refunded, once: as a whole, or part by part, if the receipt's cost is
-// lowered by what was given back.
+// lowered by the refunded part.
 struct Charge {
   LimitNumber limit = 0;  // that issued the receipt
   Receipt receipt;

@@ -1,8 +1,8 @@
 // Where the truth about keys lives, as the engine sees it.
 //
-// A store answers at once or later. The local table always answers at once; one behind a network
-// says "later" and completes the call on the worker that asked, or never. So whoever calls keeps
-// the call alive until it is completed or cancelled, and decides for itself how long to wait.
+// A store completes a call at once or later. The local table always does at once; a store behind a
+// network completes it later on the calling worker, or never. So the caller keeps the call alive
+// until it is completed or cancelled, and decides for itself how long to wait.
 //
 // Calls own all they refer to: no views into a request's buffer, which may be gone by then.
 #pragma once
@@ -66,11 +66,11 @@ class Store {
   virtual void expect(const Digest& /*key*/) noexcept {}
 
   // A call that is not completed will not be waited for any more, and may be destroyed or used for
-  // another question as soon as this returns: from then on the store neither completes it nor
-  // writes to it, also where its answer is on the way. What it charged, or still charges, stays.
+  // another call as soon as this returns: from then on the store neither completes it nor writes to
+  // it, also if its result is on the way. What it charged, or still charges, stays.
   virtual void cancel(Call& call) noexcept = 0;
 
-  // Nobody waits for these. A charge cannot be refused; the receipt says how much of it found room.
+  // No caller waits for these. A charge cannot be rejected; the receipt says how much was charged.
   virtual Charge charge(const Check& check, Now now) noexcept = 0;
   virtual void refund(const Check& check, const Charge& charge, Now now) noexcept = 0;
   // What it answers replaces the lease.

@@ -5,9 +5,9 @@
 //     own (5)      10 bits of tag | 6 of shift | 48 of the instant at which it has drained
 //     shared (3)   the instant at which it has drained; one cell for each range of drain times
 //
-// The first words of the region are its head: the instant at which all cells will have drained.
+// The first words of the region are its header: the instant at which all cells will have drained.
 //
-// A key is counted in the cell with its tag; if it has none, in one that has drained, which becomes
+// A key is counted in the cell with its tag; if it has none, in a drained cell, which becomes
 // its own; if there is none, in the shared cell. A cell that a key moves to begins with the level
 // of the one it moves from, and a cell is given to another key only after it has drained, so no
 // usage is forgotten. What is counted too much comes from keys that share a cell.
@@ -18,9 +18,9 @@
 // in any period; for buckets it is once. Two threads that bring a key's first requests at the same
 // time may disagree about which cells have drained, and place it twice: what the second one charged
 // then comes on top, at most one request for each thread.
-// (2) While the keys in the cells are at most a quarter of the cells, 99 % of those that use less
-// than half of their limit are always admitted, even if all the others use all of theirs: a line
-// then has two keys on average, and five cells of their own. The simulation is
+// (2) While the keys in the cells are at most a quarter of the cells, 99 % of the keys that use
+// less than half of their limit are always admitted, even if all the others use all of theirs: a
+// line then has two keys on average, and five cells of their own. The simulation is
 // approximate_cells_test.cc.
 //
 // Coverage. All algorithms but concurrency. Windows are counted as buckets: see cell_meter.h.
@@ -48,8 +48,8 @@ class ApproximateCells {
   static constexpr std::size_t kCellsPerLine = 8;
   static constexpr std::size_t kOwnCells = 5;
 
-  // Memory of others, all zeros to begin with; a multiple of a line, of which the first is the
-  // head. Empty: there are no cells.
+  // Memory of the caller, all zeros at first; a multiple of a line, of which the first is the
+  // header. Empty: there are no cells.
   explicit ApproximateCells(std::span<std::uint64_t> words) noexcept
       : words_(words), lines_(words.empty() ? 0 : words.size() / kCellsPerLine - 1) {}
 

@@ -13,9 +13,9 @@
 //     linked to a slot   in use while that slot holds its handle; then left over, as good as free
 //
 // and a version that counts the changes. There is no list of free blocks that a killed process
-// could break. Whoever needs a block looks at the one it freed last, then at a few others in turn;
-// blocks linked to slots that have moved on, or have expired, are found that way. What a killed
-// process held is set free by whoever asks what is left behind.
+// could break. A thread that needs a block tries the one it freed last, then a few others in turn;
+// blocks linked to slots that have moved on, or have expired, are found that way. The blocks of
+// a killed process are freed by the process that recovers them.
 //
 // Sizes are powers of two from 64 bytes on, and one for the largest log. Memory is handed to a size
 // in slabs, the last ones only to sizes that have none yet: a flood of small states must not leave
@@ -53,14 +53,14 @@ struct Handle {
   friend constexpr bool operator==(const Handle&, const Handle&) = default;
 };
 
-// A block's content beside the state, so that nobody has to read a long log to learn whether it is
+// A block's content beside the state, so that a long log need not be read to learn whether it is
 // still needed.
 struct Summary {
   std::int64_t expires = 0;  // on the limit's time base
   std::uint32_t used = 0;    // when it was written; by now it may be less
 };
 
-// A process that uses the mapping; generations tell it from those that used its number before.
+// A process that uses the mapping; generations tell it from earlier processes with its number.
 struct Participant {
   std::uint32_t number = 0;
   std::uint32_t generation = 1;
@@ -99,7 +99,7 @@ class BlockPool {
 
   // Takes a block for a state of so many words. `ask(slot, handle, may_evict)` says whether the
   // tenant of a block that was found stays; it may clear a slot whose state has expired, and, when
-  // `may_evict` says that all else failed, one in little debt.
+  // `may_evict` says that all else failed, a slot with little usage.
   template <class Ask>
   [[nodiscard]] std::optional<Draft> take(std::size_t words, Ask&& ask) noexcept {
     const std::size_t size = size_for(words);
@@ -122,7 +122,7 @@ class BlockPool {
 
   void write(const Draft& draft, const StateBuffer& state, Summary summary) noexcept;
   void link(const Draft& draft, std::uint32_t slot) noexcept;  // once the slot holds its handle
-  void abandon(const Draft& draft) noexcept;                   // the slot went to somebody else
+  void abandon(const Draft& draft) noexcept;                   // the slot went to another key
   void release(Handle handle, std::uint32_t slot) noexcept;    // the slot has moved on
 
   // Copies what may be torn; good if the slot holds the same handle afterwards. False for a handle
@@ -130,8 +130,8 @@ class BlockPool {
   [[nodiscard]] bool read(Handle handle, StateBuffer& state) const noexcept;
   [[nodiscard]] std::optional<Summary> summary(Handle handle) const noexcept;
 
-  // After a process died: the handles that the blocks it held would have had. Whoever asked looks
-  // through all slots and says which slot holds one; nobody can link such a block any more.
+  // After a process died: the handles that its blocks would have had. The caller searches all slots
+  // and says which slot holds one; such a block cannot be linked any more.
   template <class IsAlive>
   [[nodiscard]] std::vector<Handle> left_behind(IsAlive&& is_alive) const {
     std::vector<Handle> handles;
@@ -156,7 +156,7 @@ class BlockPool {
     }
   }
 
-  // Slabs without tenants become unused; only while nobody else uses the mapping.
+  // Slabs without tenants become unused; only while no other process uses the mapping.
   template <class IsLinked>
   void compact(IsLinked&& is_linked) noexcept {
     for (std::uint32_t slab = 0; slab < std::min<std::size_t>(*slabs_.used, slabs_.sizes.size());
@@ -248,7 +248,7 @@ class BlockPool {
     return std::nullopt;
   }
 
-  // While we hold all of its blocks nobody else touches a slab.
+  // While we hold all of its blocks no other thread touches a slab.
   template <class Ask>
   [[nodiscard]] std::optional<Draft> try_take_over(std::uint32_t slab, std::size_t size,
                                                    Ask& ask) noexcept {

@@ -4,14 +4,15 @@
 // mapping that all processes share. Two rules with the same numbers in them share one, and so do
 // limits that arrive with requests.
 //
-// A number is given to another limit only when no state can refer to it any more: nobody here has
-// it in use, and no process has wanted it for its drain time and some minutes. The caller clears
-// the slots that still carry it. Limits that arrive with requests leave a quarter of the numbers to
-// rules. Numbers that can be had back are taken back in the background, before requests need them.
+// A number is given to another limit only when no state can refer to it any more: no limiter here
+// has it in use, and no process has wanted it for its drain time and some minutes. The caller
+// clears the slots that still carry it. Limits that arrive with requests leave a quarter of the
+// numbers to rules. Numbers that can be had back are taken back in the background, before requests
+// need them.
 //
 // Which limit has which number is also known here, by what the limits say, so that ten thousand new
-// ones take as many looks. A count in the mapping rises with every change; whoever finds another
-// one than it last saw compares the checksums of all records and reads those that differ.
+// ones take as many looks. A count in the mapping rises with every change; a process that finds
+// another count than before compares the checksums of all records and reads the changed ones.
 //
 // Thread-safe. Finding a limit costs two loads; all else may allocate, lock and wait.
 #pragma once
@@ -37,21 +38,21 @@ namespace sluice::store {
 
 class LimitRegistry final : public LimitSource {
  public:
-  // How long after its drain time a limit that nobody asks for keeps its number. Processes say
-  // every kTouchEvery which ones they use.
+  // How long after its drain time an unused limit keeps its number. Processes mark their limits as
+  // used every kTouchEvery.
   static constexpr Nanos kGrace = std::chrono::minutes{10};
   static constexpr Nanos kTouchEvery = std::chrono::minutes{1};
 
-  // Who wants a limit. Requests leave a quarter of the numbers to rules.
+  // The user of a limit. Requests leave a quarter of the numbers to rules.
   enum class For : std::uint8_t { rule, request };
 
-  // Refuses a mapping with a damaged limit.
+  // Rejects a mapping with a damaged limit.
   [[nodiscard]] static Parsed<std::unique_ptr<LimitRegistry>> open(const Mapping& mapping);
   ~LimitRegistry() override;
 
   // `clear_slots` empties the slots of all numbers for which its argument is true. It is called
-  // when there is no free number; for a request only where nobody has tidied lately, since that
-  // takes as long as looking at the whole table.
+  // when there is no free number; for a request only if tidy() was not called lately, since that
+  // takes as long as reading the whole table.
   using Dropped = std::function<bool(LimitNumber)>;
   using ClearSlots = std::function<void(const Dropped&)>;
   [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, For who, WallTime now,
@@ -61,14 +62,14 @@ class LimitRegistry final : public LimitSource {
   // Says that the limits used here are wanted, and forgets those whose numbers others gave away. To
   // be called every kTouchEvery.
   void touch(WallTime now) noexcept;
-  // Takes back the numbers that nobody wants any more, once half of all are given away: before
-  // requests find none. To be called as often.
+  // Frees the numbers of unused limits, once half of all are given away: before requests find none.
+  // To be called as often.
   void tidy(WallTime now, const ClearSlots& clear_slots);
 
   [[nodiscard]] std::size_t size() const noexcept;
 
-  // How many records were looked at so far in order to find limits and free numbers, for those who
-  // want to know how that grows.
+  // How many records were read so far in order to find limits and free numbers, for tests of how
+  // that grows.
   [[nodiscard]] std::uint64_t looks() const noexcept;
 
  private:

@@ -1,7 +1,7 @@
 // A limit as the table keeps it: compiled, and with a layout for the states of its keys.
 //
 // Most states fit into one 64-bit word beside the key: a bucket is one arrival time, a window is a
-// number and a count. Window numbers wrap; a slot left alone for a month has to be swept (see
+// number and a count. Window numbers wrap; a slot idle for a month has to be swept (see
 // kSweepRange), and limits whose numbers would wrap sooner do not get this form. What does not fit
 // into a word is written as several of them, into a block (store/local/block_pool.h): logs, slices,
 // large counts, and buckets while a refund out of order has to be remembered. Which form a state
@@ -113,7 +113,7 @@ class StoredLimit {
     receipt.edition = 0;
     return written(word, step.state.tat);
   }
-  // The same for those who only want to know whether; buckets alone. Changed: it was admitted.
+  // The same for callers that need only the verdict; buckets alone. Changed: it was admitted.
   [[nodiscard]] Stepped admit(std::uint64_t& word, Now now, Cost cost) const noexcept {
     const auto* gcra = std::get_if<core::GcraLimit>(&compiled_);
     if (gcra == nullptr) [[unlikely]]

@@ -1,4 +1,4 @@
-// The counter table: every key in debt has a 16-byte slot, and a decision is one exchange of it.
+// The counter table: every key with usage has a 16-byte slot, and a decision is one exchange of it.
 //
 // Layout. An array of groups of 128 bytes, two cache lines of four slots. The first half of a key's
 // digest picks a line (its upper bits), and three more groups for when that one's is full; the
@@ -20,31 +20,32 @@
 // into different ones. No answer may be given on such a double. Therefore:
 //
 //   1. Place a tentative slot: the key and, instead of a state, a ticket that no other placement
-//      has. Nobody decides on a tentative slot; it counts as idle.
+//      has. No thread decides on a tentative slot; it counts as idle.
 //   2. Rescan the key's places in order. A confirmed slot of the key, or a tentative one in an
 //      earlier place: take the own one back and start over. A tentative one in a later place:
 //      remove it; its owner will notice.
-//   3. Confirm and charge in one exchange; if it fails, somebody removed the slot: start over.
+//   3. Confirm and charge in one exchange; if it fails, another thread removed the slot: start
+//   over.
 //
 // Of two tentative slots at most one survives the rescans, since each owner looks after it has
-// placed its own; a confirmed slot is never joined by another, since whoever comes later finds it.
-// A tentative slot whose owner died is confirmed, uncharged, by whoever comes across it. There is
-// nothing to merge, because nothing was charged. Every step is one exchange, so a process that is
-// killed leaves a valid table behind.
+// placed its own; a confirmed slot is never joined by another, since later threads find it. A
+// tentative slot whose owner died is confirmed, uncharged, by the next thread that finds it. There
+// is nothing to merge, because nothing was charged. Every step is one exchange, so a process that
+// is killed leaves a valid table behind.
 //
-// Eviction. When all places are taken, the slot with the least debt goes, by its share of the
-// capacity, and only if the newcomer's own share is greater. That share counts for half at most:
-// under a limit of one, whoever comes once has used all of it, and a hundred such keys must not
+// Eviction. When all places are taken, the slot with the least usage is evicted, by its share of
+// the capacity, and only if the newcomer's own share is greater. That share counts for half at
+// most: under a limit of one, a single request uses all of it, and a hundred such keys must not
 // push out an offender that has used 99 of 100. So a flood of new keys cannot push out an offender.
 // Otherwise `on_table_full` decides. `approximate`: the newcomer is counted in cells that it may
 // have to share (store/local/approximate_cells.h), and a slot that it gets later begins with what
 // these say; what others used never helps it to evict. Concurrency cannot be counted there and is
 // rejected. `allow` admits it untracked, `reject` rejects it. Each of these decisions is counted,
-// and so is debt that is forgotten by eviction or because it was untracked.
+// and so is usage that is lost by eviction or because it was untracked.
 //
 // Several limits. All are looked at first; if all admit, they are charged one after another, and a
 // charge that then fails refunds those before it. So none is ever exceeded; under contention a
-// request may be refused although it would have fitted, by no more than the cost in flight.
+// request may be rejected although it would have fitted, by no more than the cost in flight.
 //
 // Thread-safe, between processes too. No call allocates, locks, reads a clock or waits for another
 // thread: of threads that interfere with each other, one always gets on.
@@ -71,16 +72,15 @@ namespace sluice::store {
 
 struct TableCounters {
   std::uint64_t inserted = 0;           // slots that were given to a key
-  std::uint64_t evicted = 0;            // of them, taken from a key in debt
+  std::uint64_t evicted = 0;            // of them, taken from a key with usage
   std::uint64_t approximated = 0;       // decisions on keys without a slot, made in shared cells
   std::uint64_t untracked = 0;          // requests admitted although there was no room
   std::uint64_t forgiven = 0;           // units of cost forgotten by eviction, or untracked
   std::uint64_t rejected_for_room = 0;  // requests rejected because there was none
-  std::uint64_t failed_exchanges = 0;   // somebody else was faster
+  std::uint64_t failed_exchanges = 0;   // another thread was faster
 };
 
-// Knows the limits by their numbers. For all numbers that slots can hold; null for those that
-// nobody defined.
+// The limits by their numbers. For all numbers that slots can hold; null for undefined ones.
 class LimitSource {
  public:
   using Published = std::atomic<const StoredLimit*>;
@@ -137,7 +137,7 @@ class BasicTable {
   struct Memory {
     std::span<Pair> slots;           // aligned to 128 bytes; groups coprime to 6
     std::span<std::uint8_t> passed;  // one for each group
-    // Whole lines, the first for their head. Without any, newcomers are admitted untracked.
+    // Whole lines, the first for their header. Without any, new keys are admitted untracked.
     std::span<std::uint64_t> cells;
   };
   // The greatest number of groups, up to the given one, that spreads the choices of a key.
@@ -160,7 +160,7 @@ class BasicTable {
   void decide(const Check& check, Now now, Answer& answer) noexcept;
   [[nodiscard]] bool admits(const Check& check, Now now) noexcept;  // the same, yes or no
 
-  // Charges a cost that cannot be refused any more.
+  // Charges a cost that cannot be rejected any more.
   Answer force(const Check& check, Now now) noexcept;
 
   // Up to `check.cost` of a charge; `check.limit` is not needed.
@@ -173,8 +173,8 @@ class BasicTable {
   // One after another, with the memory of later ones fetched while earlier ones are decided.
   void decide_batch(std::span<const Check> checks, Now now, std::span<Answer> answers) noexcept;
 
-  // All or nothing; true if admitted. At most kChecksMax of them, each key once. When one refuses,
-  // the answers of the others say what is true without this request.
+  // All or nothing; true if admitted. At most kChecksMax of them, each key once. When one rejects,
+  // the decisions of the others are those without this request.
   [[nodiscard]] bool decide_all(std::span<const Check> checks, Now now,
                                 std::span<Answer> answers) noexcept;
 
@@ -213,12 +213,12 @@ class BasicTable {
   [[nodiscard]] std::size_t cells() const noexcept { return cells_.size(); }
   std::size_t sweep_cells(Now now) noexcept { return cells_.busy(now) ? cells_.sweep(now) : 0; }
 
-  // Clears slots that have expired, or whose limit nobody knows or `drop` names; answers how many
+  // Clears slots that have expired, or whose limit is unknown or named by `drop`; returns how many
   // are left. May be called in parts.
   template <class Drop>
   std::size_t sweep(std::size_t first, std::size_t last, Now now, Drop&& drop) noexcept;
 
-  // After a crash, while nobody else is here: makes `passed` exact.
+  // After a crash, before other users: makes `passed` exact.
   void recount_passed() noexcept;
 
   [[nodiscard]] bool holds(std::size_t slot, Handle handle) noexcept;
@@ -242,7 +242,7 @@ class BasicTable {
   static constexpr std::uint64_t kTagMask = ~((std::uint64_t{1} << 28U) - 1);
   [[nodiscard]] static std::uint64_t tag_of(const Digest& key) noexcept { return key.low << 28U; }
 
-  // What one request proves at most; keys that owe this much are not evicted for a newcomer.
+  // The most that one request counts for; keys with this usage are not evicted for a new key.
   static constexpr std::uint64_t kNewcomerShare = Debt::kWhole / 2;
 
   // How far a key's groups lie apart. From the fingerprint alone, so that a slot's other groups can
@@ -322,7 +322,7 @@ class BasicTable {
   // Answers come by reference: copying them costs more than making them.
   void operate(const Check& check, const Operation& operation, Now now, Answer& answer) noexcept;
 
-  // Each does its part once; false means that somebody interfered and it has to be tried again.
+  // Each does its part once; false means that another thread interfered: try again.
   [[nodiscard]] bool try_update_slowly(const Found& found, const Check& check,
                                        const Operation& operation, Now now,
                                        Answer& answer) noexcept;
@@ -337,11 +337,11 @@ class BasicTable {
   void settle_refusal(std::span<const Check> checks, std::span<Answer> answers, Now now) noexcept;
 
   struct Target {
-    Pair* at = nullptr;  // null: everybody else is in greater debt
+    Pair* at = nullptr;  // null: all other keys have used more
     std::size_t place = 0;
     Pair found;
     std::uint64_t forgiven = 0;
-    Nanos room_after{0};  // when there is none: until somebody's debt has expired
+    Nanos room_after{0};  // when there is none: until the usage of a key has expired
   };
   [[nodiscard]] Target choose_target(const Places& places, std::uint64_t share, Now now) noexcept;
   [[nodiscard]] Debt debt_of(Pair pair, Now now) noexcept;

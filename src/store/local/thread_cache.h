@@ -1,15 +1,15 @@
 // A thread's short memory in front of the store, so that hot keys do not fight for one line.
 //
-// Refused-until. A key that was refused stays refused until its first unit is back, so for up to
-// kRefusedFor a repeated request is answered from here: what the table would say, without touching
-// it. Kept are refusals of cost 1 that nothing but a refund, a reset or an edit could shorten;
-// these raise the store's epoch, which voids what was kept before.
+// Cached rejections. A rejected key stays rejected until its first unit is back, so for up to
+// kRefusedFor a repeated request is rejected from here, as the table would, without touching it.
+// Cached are rejections of cost 1 that only a refund, a reset or an edit could shorten; these raise
+// the store's epoch, which voids the cache.
 //
 // Leases, for limits that ask for them (`thread_leases`). The worker takes some units ahead, in one
 // charge, spends them by itself for up to kLeaseFor and gives back what is left when it next comes
 // by. Units are charged up to kLeaseFor before they are spent, so a limit's bound holds in windows
 // that are shorter than its period by that much. What other workers hold is missing: a request may
-// be refused although up to lease_size * workers units are left, and somewhat more with buckets,
+// be rejected although up to lease_size * workers units are left, and somewhat more with buckets,
 // where giving back out of order returns less than was taken. Leased requests have no receipt,
 // and a new epoch drops leases without giving them back, since the charge may be gone: limits with
 // refunds take no leases, which LocalAuthority sees to.
