@@ -1,7 +1,7 @@
 // How a command joins the command line.
 //
-// Each command has one file that declares its options to CLI11 and one that does the work from a
-// plain struct of options; only the former sees CLI11.
+// Each command has a file that declares its options to CLI11, and files that do the work from a
+// plain struct of options; only the former uses CLI11.
 #pragma once
 
 #include "cli/exit_code.h"

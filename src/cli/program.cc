@@ -45,7 +45,7 @@ constexpr Renamed kRenamedOptions[] = {
 };
 constexpr Renamed kRenamedCommands[] = {{"new", "create"}};
 
-// Nothing if the word is no former name of one of those that are known.
+// Nothing if the word is no former name of a known one.
 std::string_view renamed(std::span<const Renamed> names, std::string_view word,
                          const std::vector<std::string_view>& known) {
   for (const Renamed& name : names) {
@@ -212,8 +212,7 @@ int run_program(int argc, char** argv) {
   // A reader that goes away is an error on write, with a message, not a silent death.
   std::signal(SIGPIPE, SIG_IGN);
 
-  CLI::App program{
-      "Sluice, an API gateway that enforces rate limits.", "sluice"};
+  CLI::App program{"Sluice, an API gateway that enforces rate limits.", "sluice"};
   program.footer(kExamples);
   program.set_version_flag("--version", std::string{"sluice "} + SLUICE_VERSION);
   program.require_subcommand(1);

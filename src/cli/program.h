@@ -1,4 +1,4 @@
-// The `sluice` command line: picks a command and turns its answer into an exit status.
+// The `sluice` command line: picks a command and turns its result into an exit status.
 #pragma once
 
 namespace sluice::cli {

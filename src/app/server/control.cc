@@ -242,8 +242,7 @@ void Control::publish_all(const Configuration& configuration, Files files) {
   next.tls = std::move(files.tls);
   next.access_log = std::move(files.log);
   next.drain = serve.drain;
-  // What suffices for other addresses may be too little for those that are open, unless it is a
-  // token.
+  // Until a restart the listener keeps its address; without a token it may be too open there.
   if (has_same_admin(serve) || !serve.admin.token_file.empty()) next.guard = std::move(files.guard);
   publish(with_rules(std::move(next), configuration));
 }

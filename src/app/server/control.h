@@ -57,7 +57,7 @@ class Control {
     const Clock& clock;
     net::EventLoop& loop;
     net::ServiceManager& manager;
-    std::function<void()> wake;  // threads that serve, so that they take what was published
+    std::function<void()> wake;  // wakes the workers, so that they take the new snapshot
     // Other upstreams are published, in the control thread: those before, and those from now on.
     std::function<void(std::span<const gateway::UpstreamOptions>,
                        std::span<const gateway::UpstreamOptions>)>
@@ -83,7 +83,7 @@ class Control {
   void reload_if_changed();
   // The file of the access log has been given another name.
   void reopen_log();
-  // Nothing is watched and nobody is waited for any more; before the loop goes.
+  // Stops watching and waiting; before the loop goes.
   void stop();
 
   // In force. The admin listener needs to know whether it may be reached from elsewhere.

@@ -1,11 +1,11 @@
 // The server: listeners, workers, signals.
 //
 // The control thread waits for signals and makes what is published (control.h); the workers have
-// threads of their own, and so have the admin listener and a file of rules. SIGHUP, or a change of
-// the file or of one that it names, reads all of them anew; what is wrong is reported and changes
-// nothing. SIGUSR1 opens the access log anew. SIGTERM and SIGINT drain: not ready at once, after a
-// delay no new connections, answers with Connection: close, then the end; a second one ends at
-// once. The admin listener answers until then.
+// threads of their own, and so have the admin listener and a rules file. SIGHUP, or a change of the
+// file or of a file that it names, reloads all of them; an invalid file is reported and changes
+// nothing. SIGUSR1 reopens the access log. SIGTERM and SIGINT drain: not ready at once, after a
+// delay no new connections, responses with Connection: close, then the end; a second signal stops
+// at once. The admin listener serves until then.
 #pragma once
 
 #include "app/config/serve_configuration.h"
@@ -37,7 +37,7 @@ namespace sluice::app {
 
 struct ServerOptions {
   std::string file;
-  std::string text;  // of the file; what was changed since is taken over at once
+  std::string text;  // of the file; later changes are reloaded at once
   std::string version;
   std::string revision;
   Say say;  // from one thread

@@ -17,8 +17,8 @@ struct Bound {
   bool in_flight = false;             // and what is in flight besides, since it is charged later
 };
 
-// Of whoever has no override, and brings the largest amount that `from` takes; with a multiplier,
-// of whoever has an override by that.
+// Of a client without an override, with the largest amount that `from` accepts; with a multiplier,
+// of a client with that override.
 [[nodiscard]] Bound bound_of(const rules::Rule& rule, const rules::RuleLimit& limit,
                              std::uint32_t permille = 1000);
 

@@ -153,7 +153,7 @@ std::string json_of(const rules::EnvoyRules& trees) {
   return domains;
 }
 
-// ---- the answer ---------------------------------------------------------------------------------
+// ---- the result ---------------------------------------------------------------------------------
 
 std::string summary(const rules::RuleList& list, const rules::EnvoyRules* trees) {
   if (trees == nullptr) return counted(list.rules.size(), "rule");
@@ -163,7 +163,7 @@ std::string summary(const rules::RuleList& list, const rules::EnvoyRules* trees)
                             : fmt::format("{}, {}", counted(list.rules.size(), "rule"), limits);
 }
 
-// `trees`: null if there are none, or nobody looked at them.
+// `trees`: null if there are none, or they were not read.
 ExitCode report(const app::Configuration& configuration, const rules::EnvoyRules* trees,
                 const config::Diagnostics& diagnostics, const CheckOptions& options) {
   Output output;

@@ -110,7 +110,7 @@ void tell_json(std::string_view domain, std::span<const Entries> descriptors,
                            statuses));
 }
 
-// ---- the answer -------------------------------------------------------------------------------
+// ---- the result -------------------------------------------------------------------------------
 
 // Asked as often as the options say; the last answer is told.
 Result<void> ask(engine::EnvoyDecider& worker, std::span<const Entries> descriptors,

@@ -114,7 +114,7 @@ void add_outcomes(RuleStory& story, const StoryParts& parts, const identity::Ide
   story.tier = tier_of(*story.rule, story.limits.front().outcome->limit);
 }
 
-// A list that decided was asked first by address, then by what was proven.
+// Lists are checked first by address, then by the authenticated user.
 const engine::ListEntry* listed(const StoryParts& parts, const identity::Identity& client) {
   const engine::Reason reason = parts.op.reason;
   if (reason != engine::Reason::allow_listed && reason != engine::Reason::deny_listed) {
@@ -170,7 +170,7 @@ Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch) {
                         .client = client,
                         .decoded_path = target.decoded_route()};
   };
-  // Some rules are asked before anybody has proven anything.
+  // Some rules are checked before authentication.
   const rules::Asked early = asked_of(origin);
   const rules::Asked late = asked_of(story.client);
   std::vector<std::optional<rules::Matched>> won(rules.rules().size());

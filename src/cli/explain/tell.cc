@@ -32,7 +32,7 @@ std::string_view proof_text(identity::Proof proof) {
 constexpr std::uint16_t kAmbiguousRouteStatus = 400;
 constexpr std::string_view kAmbiguousRoute = "ambiguous_route";
 
-// Bytes that somebody chose: what would upset a terminal is left out.
+// Bytes that a client chose: control characters are left out.
 std::string shown(std::string_view value) {
   std::string text{value};
   for (char& c : text) {

@@ -36,7 +36,7 @@ struct NewFile {
   std::string content;
   std::string_view what;      // for people
   bool is_private = false;    // for its owner alone
-  bool is_generated = false;  // the same for everybody: one that is there and equal will do
+  bool is_generated = false;  // always the same: an equal file that exists is kept
 };
 
 struct NewKey {

@@ -46,7 +46,7 @@ Parsed<WallTime> parse_expires(std::string_view text, WallTime now) {
         fmt::format("--expires {} is neither a length of time nor a time", sluice::quoted(text)),
         "write 90d, or 2030-01-01T00:00:00Z");
   }
-  // To the second: nobody wants to read the rest.
+  // To the second.
   return WallTime{std::chrono::ceil<std::chrono::seconds>((now + *duration).time_since_epoch())};
 }
 

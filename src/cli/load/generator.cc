@@ -68,7 +68,7 @@ class Run {
     return agenda_.empty() ? start : std::min(start, agenda_.top().due);
   }
 
-  // Events come before starts of the same instant: who ends makes room for who comes.
+  // Ends come before starts of the same instant: they make room.
   template <class Limiter>
   void handle(Limiter& limiter, MonoTime due, Now now) {
     if (!agenda_.empty() && agenda_.top().due <= due) {
@@ -144,7 +144,7 @@ class Run {
   Agenda agenda_;
   std::uint64_t started_ = 0;
   std::uint64_t events_ = 0;
-  std::uint64_t in_vain_ = 0;  // rejections since somebody was last admitted
+  std::uint64_t in_vain_ = 0;  // rejections since the last admission
   LoadResult result_;
 };
 

@@ -1,4 +1,4 @@
-// Ctrl-C during a run: the first ends it and shows what was measured, the second the program.
+// Ctrl-C during a run: the first ends it and shows the results, the second ends the program.
 #pragma once
 
 namespace sluice::cli {

@@ -1,4 +1,4 @@
-// Time as the load generator lives through it: the machine's, or a virtual one that costs nothing.
+// The time of the load generator: the machine's, or virtual time that costs nothing.
 #pragma once
 
 #include <sluice/clock.h>

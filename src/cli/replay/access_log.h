@@ -5,10 +5,10 @@
 //               "target":"/x","status":200,"duration_ns":1200000,"user":"u","api_key":"k",
 //               "tenant":"t","tier":"paid","country":"NL","asn":64496,"headers":{"x-plan":"free"},
 //               "cookies":{"plan":"free"},"through_trusted":true}
-//              and with what others may add: "domain":"d","descriptor":{"key":"value"},
+//              and with fields of other writers: "domain":"d","descriptor":{"key":"value"},
 //              "claims":{"plan":"free"},"grpc_status":8,"response_headers":{"x-cost":"3"}
-//              Only `time` is required. Who was asking is taken from the line: nobody can verify it
-//              again. "malformed":true marks what was no request.
+//              Only `time` is required. The client is taken from the line: it cannot be verified
+//              again. "malformed":true marks a malformed request.
 //   combined   nginx and Apache: ip - user [time] "GET /x HTTP/1.1" 200 123 "referer" "agent"
 //              and as our own gateway goes on: 12.345ms rejected rule=api ... host=api.example.com
 #pragma once
@@ -27,7 +27,7 @@
 namespace sluice::cli {
 
 struct LoggedRequest {
-  bool is_request = true;  // false: what a client sent was none, and nobody decided about it
+  bool is_request = true;  // false: a malformed request, which no rule decided
   WallTime at;
   IpAddress ip;
   std::string method = "GET";

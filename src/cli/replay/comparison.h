@@ -1,4 +1,4 @@
-// One trace through several limits: who admits what, and how close each comes to its promise.
+// One trace through several limits: what each admits, and how close it comes to its bound.
 #pragma once
 
 #include "cli/replay/trace.h"

@@ -81,7 +81,7 @@ void LogGaps::add_header(std::size_t rule, const std::string& name, bool needs_v
       [name](const LoggedRequest& one) { return value_in(one.headers, name); }, needs_value);
 }
 
-// Targets are logged whole, so that a field is absent where nobody sent it.
+// Targets are logged whole, so an absent field was not sent.
 void LogGaps::add_query(std::size_t rule, const std::string& name) {
   const auto look = [name](const LoggedRequest& one) {
     const std::size_t question = one.target.find('?');

@@ -168,7 +168,7 @@ std::string ticks(const Comparison& comparison, const Lane& lane, const TimeScal
     const int height = allowed ? kTickHeight : kTickHeight / 2;
     path += fmt::format("M{} {}v{}", tenths_text(x + std::int64_t{kPlotLeft} * 10),
                         top_y + kTickHeight - height, height);
-    if (lane.admissions[i].delay > Nanos{0}) {  // back to where it was held from
+    if (lane.admissions[i].delay > Nanos{0}) {  // back to where its delay began
       const std::int64_t arrived = scale.tenths(comparison.requests[i].at);
       path += fmt::format("H{}", tenths_text(arrived + std::int64_t{kPlotLeft} * 10));
     }

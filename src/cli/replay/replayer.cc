@@ -31,9 +31,9 @@ void Replayer::take_off(const TraceRequest& request, core::Receipt lease) {
   flights_.push({.due = next_due(request.at, end), .end = end, .key = request.key, .lease = lease});
 }
 
-// Nobody looks at the counters between two requests of a trace, so everything that fell due since
-// the last one happens now. Holders that would have renewed many times over renew once; leases that
-// would have lapsed without those renewals are taken anew.
+// The counters are not read between two requests of a trace, so everything that fell due since the
+// last one happens now. Holders that would have renewed many times renew once; leases that would
+// have expired without those renewals are taken again.
 void Replayer::settle_flights(WallTime now) {
   while (!flights_.empty() && flights_.top().due <= now) {
     Flight flight = flights_.top();

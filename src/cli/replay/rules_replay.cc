@@ -136,10 +136,10 @@ std::string sum_json(const RulesSum& sum) {
 
 // ---- reading ----------------------------------------------------------------------------------
 
-// One log, line by line; lines that are blank are skipped, and those of what was no request: the
-// gateway rejected it before any rule was asked. So is a last line that is cut off: a log that is
-// being written has one now and then. Lines that cannot be read are skipped and counted, unless
-// that is to be an error; a log without any line that can be read is one in any case.
+// One log, line by line; blank lines are skipped, and malformed requests, which the gateway
+// rejected before any rule. So is an incomplete last line: a log that is being written has one now
+// and then. Lines that cannot be read are skipped and counted, unless that is to be an error; a log
+// without any line that can be read is one in any case.
 class LogReader {
  public:
   static Parsed<LogReader> open(const RulesReplayOptions& options) {
@@ -181,8 +181,7 @@ class LogReader {
   [[nodiscard]] std::uint64_t malformed() const noexcept { return malformed_; }
   [[nodiscard]] std::uint64_t skipped() const noexcept { return skipped_; }
 
-  // On standard error, if some lines could not be read, or the last one because somebody is writing
-  // it.
+  // On standard error, if some lines could not be read, or the last one is incomplete.
   void note_skipped() const {
     if (skipped_ > 0) {
       complain(kRulesReplayCommand,
@@ -272,7 +271,7 @@ class Replay {
   [[nodiscard]] bool failed() const noexcept { return output_.failed(); }
   void flush() noexcept { output_.flush(); }
 
-  // Lines that were no request, and those that could not be read.
+  // Malformed requests, and lines that could not be read.
   struct LeftOut {
     std::uint64_t malformed = 0;
     std::uint64_t skipped = 0;

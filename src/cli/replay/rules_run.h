@@ -1,8 +1,8 @@
 // A configuration at work on a log: one table, one worker, the log's own time. One thread.
 #pragma once
 
-#include "embed/offline_engine.h"
 #include "cli/replay/access_log.h"
+#include "embed/offline_engine.h"
 #include <sluice/decision.h>
 #include <sluice/diagnostic.h>
 
@@ -60,7 +60,7 @@ class RulesRun {
   [[nodiscard]] RuleSum sum_of(const rules::Rule& rule) const;
 
  private:
-  // What was logged of a response, when the request has become an op.
+  // The logged response, when the request has become an op.
   struct Response {
     std::uint16_t status = 0;  // 0: there was none
     std::optional<std::uint8_t> grpc_status;

@@ -1,4 +1,4 @@
-// Recorded requests: who came when, and at what cost.
+// Recorded requests: time, key, cost and duration.
 //
 // Two forms, told apart by the first line that is neither blank nor a comment:
 //
@@ -45,7 +45,7 @@ class TraceReader {
   // Whether the first request's time was a whole number, and thus nanoseconds.
   [[nodiscard]] bool whole_number_first() const noexcept { return whole_number_first_; }
 
-  // Nothing at the end. A mistake names file, line and column, and what was expected.
+  // Nothing at the end. A mistake names file, line and column, and the expected form.
   [[nodiscard]] Parsed<std::optional<TraceRequest>> next();
 
  private:

@@ -26,8 +26,8 @@ namespace {
 
 using app::LogLevel;
 
-// To standard error. Who does not read it keeps the server neither from its work nor from its end:
-// what finds no room is left out, and counted.
+// To standard error. A reader that stalls delays neither the server nor its end: lines without room
+// are dropped, and counted.
 void say(LogLevel level, std::string_view message) {
   static const std::unique_ptr<app::LogFile> kFile = app::LogFile::of(STDERR_FILENO);
   static const app::LogForm kForm =

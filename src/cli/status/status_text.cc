@@ -83,7 +83,7 @@ std::vector<Object> objects_of(const Object& object, std::string_view name) {
 
 // ---- lines ------------------------------------------------------------------------------------
 
-// "2xx 120, 4xx 3", without those that are 0.
+// "2xx 120, 4xx 3", without zeros.
 std::string counts(const Object& object) {
   std::vector<std::string_view> names;
   if (object) {

@@ -13,7 +13,7 @@ bool Alarm::start(net::EventLoop& loop) noexcept {
   return descriptor_ && watcher_.start(loop, descriptor_.get()).has_value();
 }
 
-// Every expiry is an edge of its own, so that nobody has to read how often it expired.
+// Every expiry is an edge of its own, so the counter need not be read.
 void Alarm::set(MonoTime at) noexcept {
   if (at == at_) return;
   at_ = at;

@@ -16,7 +16,7 @@ class Alarm {
 
   // False if the system has no descriptor for it.
   [[nodiscard]] bool start(net::EventLoop& loop) noexcept;
-  // In place of the instant that was set before. One that has passed is due at once.
+  // Replaces the instant that was set before. An instant in the past is due at once.
   void set(MonoTime at) noexcept;
 
  private:

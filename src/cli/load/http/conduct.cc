@@ -82,7 +82,7 @@ void drive(LoadDriver& driver, Baton& baton) {
   baton.done.release();
 }
 
-// False: the system has no room for as many. Those that were started wait for the baton.
+// False: the system has no room for as many. Started threads wait for the baton.
 bool start_threads(const Drivers& drivers, Baton& baton, std::vector<std::jthread>& threads) {
   const SignalsBlocked blocked;
   try {

@@ -1,4 +1,4 @@
-// A run from its beginning to its end: all threads start together, and somebody looks on.
+// A run from its beginning to its end: all threads start together, and one observes them.
 #pragma once
 
 #include "cli/load/http/load_driver.h"

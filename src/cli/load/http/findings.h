@@ -30,8 +30,8 @@ struct Verdict {
 inline constexpr Nanos kLatenessMax{std::chrono::milliseconds{5}};
 [[nodiscard]] bool kept_schedule(const Tally& tally) noexcept;
 
-// Of all clients together: what the expected limit lets pass in a second, or else the strictest of
-// those that the server stated.
+// Of all clients together: the rate of the expected limit, or else the strictest limit that the
+// server stated.
 [[nodiscard]] std::optional<double> limit_per_second(const HttpPlan& plan, const Tally& tally);
 
 [[nodiscard]] double per_second(double count, Nanos time) noexcept;

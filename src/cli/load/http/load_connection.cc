@@ -5,10 +5,10 @@
 namespace sluice::cli {
 namespace {
 
-// Behind these another head follows, in answer to the same request.
+// After these another response to the same request follows.
 bool is_interim(std::uint16_t status) noexcept { return status < 200 && status != 101; }
 
-// A status line can say 700; nobody knows what that means.
+// A status line can say 700, which has no meaning.
 bool is_known(std::uint16_t status) noexcept { return status >= 200 && status < 600; }
 
 }  // namespace
@@ -67,7 +67,7 @@ void LoadConnection::write_request() {
   const std::string_view request = bench_.rendered;
   const std::size_t written = write_some(request);
   if (written < request.size()) unsent_ = request.substr(written);
-  // What TLS has left unread is told to nobody.
+  // Bytes buffered by TLS raise no event.
   if (stream_.can_read()) read_answer();
 }
 
@@ -95,8 +95,8 @@ void LoadConnection::on_ready() {
   }
 }
 
-// Under TLS there may be something to read that is not for us. Whoever says more than that, or
-// hangs up, is of no more use.
+// With TLS there may be records without data. A connection with more than that, or a closed one, is
+// not reused.
 void LoadConnection::hear_unasked() {
   if (!stream_.read(bench_.buffer).is_blocked()) close();
 }
@@ -129,7 +129,7 @@ bool LoadConnection::take(std::string_view bytes) {
   while (status_ == 0) {
     const std::size_t before = bytes.size();
     if (!take_head(bytes)) return false;
-    if (bytes.size() == before) {  // the rest of the head is to come
+    if (bytes.size() == before) {  // the rest of the headers is to come
       pending_ = bytes;
       return true;
     }
@@ -137,7 +137,7 @@ bool LoadConnection::take(std::string_view bytes) {
   return take_body(bytes);
 }
 
-// Takes a complete head off the front. False: the request is over.
+// Removes complete headers from the front. False: the request is over.
 bool LoadConnection::take_head(std::string_view& bytes) {
   bench_.parser.expect_answer_to(bench_.method);
   const net::HeadParse parsed = bench_.parser.parse(bytes);
@@ -172,7 +172,7 @@ bool LoadConnection::take_body(std::string_view bytes) {
     pending_ = bytes;
     return true;
   }
-  keep_alive_ = keep_alive_ && bytes.empty();  // what follows is an answer to nothing
+  keep_alive_ = keep_alive_ && bytes.empty();  // bytes behind the response belong to no request
   finish();
   return false;
 }

@@ -68,7 +68,7 @@ class LoadConnection : public net::ListHook {
   [[nodiscard]] const LoadRequest& request() const noexcept { return request_; }
   [[nodiscard]] MonoTime sent() const noexcept { return sent_; }
 
-  // For whoever keeps the free ones.
+  // For the owner of idle connections.
   MonoTime free_since;
 
  private:
@@ -106,8 +106,8 @@ class LoadConnection : public net::ListHook {
   MonoTime sent_;
 
   std::string unsent_;        // of the request
-  std::string pending_;       // of the answer: came, but makes sense only with more behind it
-  std::uint16_t status_ = 0;  // of the answer whose head is complete; 0: none is
+  std::string pending_;       // of the response: received, but incomplete
+  std::uint16_t status_ = 0;  // of the response with complete headers; 0: none
   bool keep_alive_ = false;
   net::BodyReader body_;
 };

@@ -11,8 +11,8 @@ namespace sluice::cli {
 namespace {
 
 constexpr Nanos kRest{std::chrono::milliseconds{10}};
-// Requests that are closer together than this go out together: waking up costs more than one of
-// them, and nobody reads latencies more finely.
+// Requests that are closer together than this are sent together: waking up costs more than one of
+// them, and latencies need not be finer.
 constexpr Nanos kGrain{std::chrono::microseconds{50}};
 
 // The first threads have one more, if they cannot all have the same.
@@ -176,7 +176,7 @@ void LoadDriver::set_free(LoadConnection& connection, MonoTime now) {
   free_.push_back(connection);
 }
 
-// What was due when the run was stopped and did not go out counts as offered, too.
+// Requests that were due when the run was stopped and not sent count as offered, too.
 void LoadDriver::leave_unfinished() {
   const MonoTime time = now();
   for (const auto& connection : connections_) {

@@ -1,9 +1,9 @@
 // One thread of the load generator: its share of the schedule on its share of the connections.
 //
 // Open loop: request n is due at an instant that was fixed before the run. It goes out then, or as
-// soon as a connection is free, and its latency counts from that instant. Those that wait are not
-// kept in a queue: they are the numbers between the last that was sent and the last that is due. A
-// request that has waited for longer than the timeout is given up, as its client would.
+// soon as a connection is free, and its latency counts from that instant. Waiting requests are not
+// kept in a queue: they are the numbers between the last sent and the last due. A request that has
+// waited for longer than the timeout is given up, as its client would.
 //
 // Closed loop: whenever a connection is free, the next request is due.
 //
@@ -40,7 +40,7 @@ class LoadDriver {
 
   // Ahead of the run, so that connecting is not measured; no longer than the timeout.
   void connect_all();
-  // Until every request has ended, or somebody calls `stop`.
+  // Until every request has ended, or `stop` is called.
   void run(MonoTime begin);
 
   // Thread-safe. What is in flight then stays unfinished.

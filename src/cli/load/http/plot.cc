@@ -221,7 +221,7 @@ std::string legend(const Panel& panel, const std::vector<LegendEntry>& entries) 
   return svg;
 }
 
-// The slowest rate that a reader wants to see: the limit, or what was admitted.
+// The slowest rate of interest: the limit, or the admitted rate.
 double slowest_rate(const HttpPlan& plan, const HttpRun& run) {
   return limit_per_second(plan, run.tally)
       .value_or(per_second(static_cast<double>(run.tally.admitted()), run.elapsed));

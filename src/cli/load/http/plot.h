@@ -1,4 +1,4 @@
-// A run over time, as a picture: what was offered, admitted and rejected, and how long it took.
+// A run over time, as a picture: offered, admitted and rejected requests, and latencies.
 #pragma once
 
 #include "cli/load/http/conduct.h"

@@ -1,4 +1,4 @@
-// Limits as a server states them on its answers.
+// Limits as a server states them in its responses.
 //
 // Reads RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers: a list of structured fields,
 // "name";q=100;w=1. Parameters that are not known are passed over, and so are items that cannot be
@@ -27,7 +27,7 @@ struct StatedPolicy {
 // Those of one header; without the ones that have no window, as limits on requests in flight.
 [[nodiscard]] std::vector<StatedPolicy> parse_policies(std::string_view value);
 
-// What was stated in a run. Most answers say the same as the one before, which costs a comparison.
+// The limits stated in a run. Most responses repeat the previous one, which costs a comparison.
 // One thread.
 class PolicyBook {
  public:

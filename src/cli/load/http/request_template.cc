@@ -23,7 +23,7 @@ constexpr std::size_t kKeyFileBytesMax = std::size_t{256} << 20U;
 
 bool has_control(std::string_view text) noexcept { return net::find_control(text) != text.size(); }
 
-// Those that say where a request ends, or what becomes of the connection.
+// Framing and hop-by-hop headers.
 bool is_ours(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 4> kOurs{"content-length", "transfer-encoding",
                                                   "connection", "expect"};

@@ -32,8 +32,8 @@ class RequestTemplate {
   [[nodiscard]] bool depends_on_client() const noexcept { return pieces_.size() > 1; }
   [[nodiscard]] bool uses_keys() const noexcept { return uses_keys_; }
 
-  // The whole request of a client, counted from 0, in place of what was in `into`, whose memory is
-  // used again.
+  // The whole request of a client, counted from 0. Replaces the content of `into` and reuses its
+  // memory.
   void render(std::uint64_t client, std::string& into) const;
 
  private:
@@ -50,7 +50,7 @@ class RequestTemplate {
   bool uses_keys_ = false;
 };
 
-// One key a line; empty lines and those that begin with # are left out.
+// One key per line; empty lines and comments (#) are skipped.
 [[nodiscard]] Parsed<std::vector<std::string>> read_keys(const std::string& path);
 
 }  // namespace sluice::cli

@@ -17,7 +17,7 @@ namespace sluice::cli {
 enum class LoadError : std::uint8_t {
   connect,       // no connection, or no TLS on it
   timeout,       // no whole answer in time
-  closed,        // the connection ended before the answer did
+  closed,        // the connection ended before the response did
   bad_response,  // not a response of HTTP/1.1
 };
 inline constexpr std::array kLoadErrors{LoadError::connect, LoadError::timeout, LoadError::closed,
@@ -56,8 +56,8 @@ struct SeriesPoint {
   std::uint64_t offered = 0;
   std::uint64_t admitted = 0;
   std::uint64_t rejected = 0;
-  std::uint64_t other = 0;  // other statuses, errors, and what was not sent
-  Histogram latency;        // of what was answered, from the scheduled start
+  std::uint64_t other = 0;  // other statuses, errors, and requests not sent
+  Histogram latency;        // of all responses, from the scheduled start
 };
 
 struct Tally {
