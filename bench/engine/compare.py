@@ -19,7 +19,7 @@ from report import budget_table, finish, heading, options  # noqa: E402
 PAGES = {"small": "4 KiB pages", "huge": "huge pages"}
 ROWS = {
     ("table", 1): "table, bare: yes or no",
-    ("table_answered", 1): "table, bare: with a full answer",
+    ("table_answered", 1): "table, bare: with a full decision",
     ("engine", 10): "engine, 10 rules",
     ("engine", 1000): "engine, 1,000 rules",
     ("engine", 10000): "engine, 10,000 rules",
@@ -27,7 +27,7 @@ ROWS = {
     ("match", 10): "matching alone, 10 rules",
     ("match", 1000): "matching alone, 1,000 rules",
     ("match", 10000): "matching alone, 10,000 rules",
-    ("match_fields", 10): "matching alone, 10 rules told apart by query, cookie, header prefix",
+    ("match_fields", 10): "matching alone, 10 rules distinguished by query, cookie, header prefix",
     ("match_fields", 1000): "the same, 1,000 rules",
     ("match_fields", 10000): "the same, 10,000 rules",
 }
@@ -61,16 +61,16 @@ def budgets(runs: list):
     match = median_ratio(runs, ("huge", "match", 10000), ("huge", "match", 10))
     yield "matching against 10,000 rules: times the same with 10", match, "<=", 3
     fields = median_ratio(runs, ("huge", "match_fields", 10000), ("huge", "match_fields", 10))
-    yield "the same for rules told apart by query, cookie and header prefix", fields, "<=", 3
+    yield "the same for rules distinguished by query, cookie and header prefix", fields, "<=", 3
     load = min(median(runs, (pages, "load", 10000)) for pages in PAGES) / 1e9
     yield "10,000 different rules, from text to the first decision: seconds", load, "<", 1
 
 
 def page(arguments: argparse.Namespace, runs: list) -> tuple:
     lines = heading("engine") + [
-        f"{arguments.keys} clients by address, all in debt; five headers, one API key among",
-        "a thousand; one of the rules concerns the request. The engine gives full answers: what is",
-        "left, when it is reset, when to come back. So does the bare decision it is compared with.",
+        f"{arguments.keys} clients by address, all with usage; five headers, one API key among",
+        "a thousand; one of the rules matches the request. The engine gives full decisions: what is",
+        "left, when it is reset, when to retry. So does the bare decision it is compared with.",
         f"Medians of {arguments.runs} runs of {arguments.seconds} s, in ns of one thread's",
         "processor time per request; of each run the best slice of 10,240 requests, on both sides.",
         "",
@@ -83,7 +83,7 @@ def page(arguments: argparse.Namespace, runs: list) -> tuple:
     table, met = budget_table(budgets(runs))
     lines += ["", *table, ""]
     lines += [
-        "Beside a bare yes or no, which says neither what is left nor when to come back, and of",
+        "Beside a bare yes or no, which says neither what is left nor when to retry, and of",
         "which the processor begins several before the memory of the first is there:",
     ]
     for pages, name in PAGES.items():

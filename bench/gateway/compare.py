@@ -143,7 +143,7 @@ def budgets(arguments, found: dict):
         yield name, median_ratio(found[connections], "sluice", "nginx", user), "<=", PROMISED_USER
     rejected = median_ratio(found["rejected"], "sluice", "proxied", total)
     yield "a rejection: times a proxied request", rejected, "<=", 0.5
-    yield "from the start to the first answer: milliseconds", found["start"], "<", 100
+    yield "from the start to the first response: milliseconds", found["start"], "<", 100
 
 
 def cells(measured: list) -> list:
@@ -164,7 +164,7 @@ def page(arguments, found: dict) -> tuple:
     tasks = {f"proxied, one limit, {n:,} connections": found[n] for n in arguments.connections}
     tasks["rejected with 429, 32 connections"] = found["rejected"]
     lines = heading("gateway") + [
-        "One worker each, clients that keep their connections (wrk), an upstream that answers with",
+        "One worker each, keep-alive clients (wrk), an upstream that responds with",
         "1,000 bytes (nginx), limits by address. Our gateway has its default configuration; the",
         "others have a pool of as many connections to the upstream as there are clients.",
         "Processor time of the proxy in microseconds per request, user time in brackets: medians",

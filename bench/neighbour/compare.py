@@ -75,7 +75,7 @@ def page(arguments, measured: list) -> tuple:
     lines = heading("neighbour") + [
         f"{QUIET} clients at a quarter of their limit of {LIMIT} requests per second, by",
         f"themselves and beside one that sends {NOISY_RATE} per second. One worker, an upstream",
-        "that answers with 1,000 bytes (nginx), open loop: latencies in microseconds count from",
+        "that responds with 1,000 bytes (nginx), open loop: latencies in microseconds count from",
         f"the scheduled start. Medians of {arguments.runs} turns of",
         f"{arguments.seconds:.0f} s each; failures of all turns together.",
         "",

@@ -46,7 +46,7 @@ def rows(best: dict):
 
 def page(best: dict, runs: int) -> tuple:
     lines = heading("net") + [
-        "One thread forwards requests of 300 bytes and answers of 1200 over loopback, from 32",
+        "One thread forwards requests of 300 bytes and responses of 1200 over loopback, from 32",
         "clients with one request under way each, to an upstream with as many connections; all of",
         "them stay open, nothing is parsed. Processor time of that thread in microseconds per",
         f"request, best of {runs} runs, in turn.",

@@ -134,7 +134,7 @@ def page(arguments, plain: float, under_tls: float, samples: list) -> tuple:
     lines = heading("soak") + [
         f"{arguments.connections} idle connections, and {arguments.tls_connections} under TLS,",
         f"each after one request. Then one worker under load for {arguments.seconds:.0f} s:",
-        "requests over connections that stay and that close, most of them refused, uploads broken",
+        "requests over connections that stay and that close, most of them rejected, uploads broken",
         "off, clients that leave, bytes that are no requests. Memory that is the process's own.",
         "",
         "| under load | MiB |",

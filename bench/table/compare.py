@@ -64,7 +64,7 @@ def measure(arguments: argparse.Namespace) -> dict:
 
 
 def forgiving(arguments: argparse.Namespace) -> list:
-    """The share of inserts that forgave debt, by how full the table is."""
+    """The share of inserts that evicted usage, by how full the table is."""
     rows = []
     for load in (0.5, 0.6, 0.7, 0.8, 0.9):
         command = [
@@ -106,7 +106,7 @@ def ratios(best: dict):
         yield f"in batches, {name}: {faster}", theirs / batch, ">=", 10
         three = best["sluice", pages, 1, "uniform_third", "three"]["ns"]
         one = best["sluice", pages, 1, "uniform_third", "answered"]["ns"]
-        what = f"three limits, {name}: times the cost of one, with full answers"
+        what = f"three limits, {name}: times the cost of one, with full decisions"
         yield what, three / one, "<=", 1.5
 
 
@@ -116,8 +116,8 @@ def answers(best: dict):
     yield "|---" * (len(PAGES) + 1) + "|"
     asked = {
         "one": "yes or no, one limit",
-        "answered": "full answer, one limit",
-        "three": "full answers, three limits, all or nothing",
+        "answered": "full decision, one limit",
+        "three": "full decisions, three limits, all or nothing",
     }
     for mode, what in asked.items():
         cells = [f"{best['sluice', pages, 1, 'uniform_third', mode]['ns']:.0f}" for pages in PAGES]
@@ -129,16 +129,16 @@ def budgets(best: dict, fills: list):
     within = [fill for fill in fills if fill["forgave"] < 0.0005]
     if within:
         fullest = max(within, key=lambda fill: fill["load"])
-        yield "bytes of the whole table per key in debt, at most 0.05 % forgiven", fullest[
+        yield "bytes of the whole table per key with usage, at most 0.05 % evicted", fullest[
             "bytes_per_key"
         ], "<=", 32
-        yield "share of inserts that forgave debt there, in %", 100 * fullest["forgave"], "<", 0.05
+        yield "share of inserts that evicted usage there, in %", 100 * fullest["forgave"], "<", 0.05
 
 
 def page(arguments: argparse.Namespace, best: dict, fills: list) -> tuple:
     lines = heading("table")
     lines += [
-        f"{arguments.keys} string keys of 16 bytes, all of them in debt, one bucket each; hashing",
+        f"{arguments.keys} string keys of 16 bytes, all of them with usage, one bucket each; hashing",
         f"included. Best of {arguments.runs} runs of {arguments.seconds} s, in ns of one thread's",
         "processor time per decision.",
         "",
@@ -148,7 +148,7 @@ def page(arguments: argparse.Namespace, best: dict, fills: list) -> tuple:
     lines += ["", *table]
     lines += [
         "",
-        "| fill level | inserts that forgave debt | bytes of the whole table per key |",
+        "| fill level | inserts that evicted usage | bytes of the whole table per key |",
         "|---:|---:|---:|",
     ]
     for fill in fills:

@@ -42,27 +42,26 @@ const Section& rules_file_section() {
                           {"pass", "write allow"}}},
                {.name = "case_insensitive_paths",
                 .shape = flag() | list_of(text(kHostFormat)),
-                .meaning = "Whether servers take `/LOGIN` for `/login`: all of them, or those of "
-                           "the hosts that are listed. Paths are then compared in lower case.",
+                .meaning = "Whether servers read `/LOGIN` as `/login`: all of them, or the listed "
+                           "hosts. Paths are then compared in lower case.",
                 .fallback = "false",
                 .examples = {"[intranet.example.com]"},
                 .formerly = {"ignore_case"}},
                {.name = "ignore_path_parameters",
                 .shape = flag() | list_of(text(kHostFormat)),
-                .meaning = "Whether servers take `/login;x=1` for `/login`, as servlet containers "
-                           "do: all of them, or those of the hosts that are listed. Paths are then "
-                           "compared without what stands behind a semicolon.",
+                .meaning = "Whether servers read `/login;x=1` as `/login`, as servlet containers "
+                           "do: all of them, or the listed hosts. Paths are then compared without "
+                           "everything behind a semicolon.",
                 .fallback = "false",
                 .examples = {"[intranet.example.com]"},
                 .formerly = {"ignore_parameters"}},
                {.name = "escaped_slashes",
                 .shape = word(words_of(kEscapedSlashesWords)) | map_of(escaped_slashes_section),
-                .meaning =
-                    "What `%2F` and `%5C` in a path are. `decode`: a slash or a character, as "
-                    "servers differ; rules that match either reading apply, and the request is "
-                    "rejected with 400 if the two lead to different upstreams. `keep`: a "
-                    "character, where servers tell `/a%2Fb` from `/a/b`. `reject`: the request is "
-                    "rejected with 400.",
+                .meaning = "What `%2F` and `%5C` in a path mean. `decode`: a slash or an ordinary "
+                           "character, since servers differ; rules that match either reading "
+                           "apply, and the request is rejected with 400 if the two have different "
+                           "upstreams. `keep`: an ordinary character, where servers tell `/a%2Fb` "
+                           "from `/a/b`. `reject`: the request is rejected with 400.",
                 .fallback = "decode",
                 .examples = {"reject", "{hosts: {git.example.com: keep}}"}},
                {.name = "max_rules",
@@ -84,7 +83,7 @@ const Section& rules_file_section() {
 const Section& escaped_slashes_section() {
   static const Section kSection{
       .name = "escaped_slashes",
-      .meaning = "What `%2F` and `%5C` in a path are, by host.",
+      .meaning = "What `%2F` and `%5C` in a path mean, by host.",
       .keys = {{.name = "default",
                 .shape = word(words_of(kEscapedSlashesWords)),
                 .meaning = "For hosts that are not listed.",
@@ -100,7 +99,7 @@ const Section& escaped_slashes_section() {
 const Section& escaped_slashes_hosts_section() {
   static const Section kSection{
       .name = "escaped_slashes_hosts",
-      .meaning = "What `%2F` and `%5C` in a path are on single hosts.",
+      .meaning = "What `%2F` and `%5C` in a path mean on single hosts.",
       .keys = {},
       .others = config::OtherKeys{.what = "HOST",
                                   .format = &kHostFormat,

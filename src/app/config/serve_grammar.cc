@@ -88,7 +88,7 @@ const Section& certificate_section() {
       .meaning = "A certificate and its key.",
       .keys = {{.name = "cert_file",
                 .shape = text(),
-                .meaning = "PEM: the own certificate first, then its chain.",
+                .meaning = "PEM: the server's certificate first, then its chain.",
                 .required = true,
                 .examples = {"server.pem"},
                 .formerly = {"certificate"}},
@@ -107,8 +107,7 @@ const Section& tls_section() {
       .meaning = "TLS of the gateway's listeners.",
       .keys = {{.name = "certificates",
                 .shape = list_of(map_of(certificate_section)),
-                .meaning =
-                    "Chosen by the name that a client asks for; the first serves all others.",
+                .meaning = "Chosen by SNI; the first is the default.",
                 .required = true},
                {.name = "client_ca_file",
                 .shape = text(),
