@@ -69,7 +69,7 @@ def budgets(runs: list):
 def page(arguments: argparse.Namespace, runs: list) -> tuple:
     lines = heading("engine") + [
         f"{arguments.keys} clients by address, all with usage; five headers, one API key among",
-        "a thousand; one of the rules matches the request. The engine gives full decisions: what is",
+        "a thousand; one rule matches the request. The engine gives full decisions: what is",
         "left, when it is reset, when to retry. So does the bare decision it is compared with.",
         f"Medians of {arguments.runs} runs of {arguments.seconds} s, in ns of one thread's",
         "processor time per request; of each run the best slice of 10,240 requests, on both sides.",

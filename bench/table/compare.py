@@ -138,7 +138,7 @@ def budgets(best: dict, fills: list):
 def page(arguments: argparse.Namespace, best: dict, fills: list) -> tuple:
     lines = heading("table")
     lines += [
-        f"{arguments.keys} string keys of 16 bytes, all of them with usage, one bucket each; hashing",
+        f"{arguments.keys} string keys of 16 bytes, all with usage, one bucket each; hashing",
         f"included. Best of {arguments.runs} runs of {arguments.seconds} s, in ns of one thread's",
         "processor time per decision.",
         "",
