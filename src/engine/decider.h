@@ -58,6 +58,23 @@ struct ResponseView {
   std::span<const HeaderView> headers;
 };
 
+// What a request means: the gateway routes and logs by what the rules saw. Views into the request's
+// buffer and into the decider; good until that buffer changes or the decider's next request.
+struct ResolvedRequest {
+  std::string_view host;  // normalised
+  std::string_view path;  // normalised; with host and decoded_path empty after Reason::bad_target
+  // With slashes for escaped ones; empty: there is no such other reading.
+  std::string_view decoded_path;
+  // As far as it was looked at: a request that is decided before credentials are verified has none.
+  identity::Identity client;
+};
+
+// What decide() gives back beside the op.
+struct Decided {
+  store::Completion completion;  // later: op.completed will be called
+  const ResolvedRequest& request;
+};
+
 class Decider {
  public:
   // `store` answers for all rules; `fallback` for those that spend their share when it cannot.
@@ -76,12 +93,12 @@ class Decider {
     policy_ = policy;
   }
 
-  // Decided at once, or later: then op.completed is called. The request must stay until this
-  // returns, no longer.
-  store::Completion decide(Op& op, const RequestView& request, Now now) noexcept;
-  // The same for somebody who is known already: from a log, or by another gateway's word.
-  store::Completion decide(Op& op, const RequestView& request, const identity::Identity& client,
-                           Now now) noexcept;
+  // Decided at once, or later: then op.completed is called. The op keeps nothing of the request's
+  // buffer; the resolved request does.
+  Decided decide(Op& op, const RequestView& request, Now now) noexcept;
+  // The same for a client that is identified already: from a log, or by another gateway.
+  Decided decide(Op& op, const RequestView& request, const identity::Identity& client,
+                 Now now) noexcept;
 
   // By the name of one rule, whatever else concerns the request: "may Ann create a URL?" The path
   // is taken as it is. A cost that is given stands in place of the rule's own.
@@ -120,13 +137,6 @@ class Decider {
   // May be said more than once, before the response is there.
   void correct_cost(Op& op, store::Cost actual, Now now) noexcept;
 
-  // Of the request that was decided last, until the next one: what it was routed and counted by.
-  [[nodiscard]] std::string_view path() const noexcept { return route_; }
-  // With slashes for escaped ones; empty: there is no such other reading.
-  [[nodiscard]] std::string_view decoded_path() const noexcept { return decoded_route_; }
-  [[nodiscard]] std::string_view host() const noexcept { return *host_normal_; }
-  [[nodiscard]] const identity::Identity& client() const noexcept { return client_; }
-
   // Worth one warning: see ClientAddressFinder.
   [[nodiscard]] bool ignores_forwarding(const RequestView& request) const noexcept {
     return identifier_->ignores_forwarding(request);
@@ -150,10 +160,12 @@ class Decider {
     Amounts::Use* use = nullptr;
   };
 
+  // These fill resolved_.
   template <class Verify>
-  [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, identity::Identity& client,
-                                 Now now, Verify&& verify) noexcept;
+  [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, Now now,
+                                 Verify&& verify) noexcept;
   [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, Now now) noexcept;
+  Prepared reject_target(Op& op) noexcept;
   [[nodiscard]] Prepared prepare_exempt(Op& op, const rules::Asked& asked, Now now) noexcept;
   [[nodiscard]] store::Completion ask(Op& op, Now now) noexcept;
   [[nodiscard]] std::optional<std::string_view> normal_host(std::string_view host) noexcept;
@@ -220,9 +232,7 @@ class Decider {
   std::array<char, identity::kHostScratchBytes + 64> host_asked_;  // with a port, and a user
   std::size_t host_asked_bytes_ = 0;
   std::optional<std::string_view> host_normal_ = std::string_view{};
-  std::string_view route_;
-  std::string_view decoded_route_;
-  identity::Identity client_;
+  ResolvedRequest resolved_;
   rules::Matches matches_;
   store::Call alone_;  // for counts that are asked one by one
   DeciderCounters counters_;
