@@ -8,6 +8,7 @@
 #pragma once
 
 #include "store/check.h"
+#include "store/limit_numbers.h"
 #include <sluice/diagnostic.h>
 #include <sluice/result.h>
 #include <sluice/time.h>
@@ -43,22 +44,10 @@ struct Call {
 
 enum class Completion : std::uint8_t { now, later };
 
-class Store {
+class Store : public LimitNumbers {
  public:
-  Store() = default;
-  Store(const Store&) = delete;
-  Store& operator=(const Store&) = delete;
-  virtual ~Store() = default;
-
-  // ---- limits, on the control road ------------------------------------------------------------
-
-  [[nodiscard]] virtual Parsed<LimitNumber> use(const Limit& limit, Now now) = 0;
   // For a limit that a request brought along: new ones leave a quarter of the numbers to rules.
   [[nodiscard]] virtual Parsed<LimitNumber> use_for_request(const Limit& limit, Now now) = 0;
-  virtual void stop_using(LimitNumber number) noexcept = 0;
-  [[nodiscard]] virtual DigestSecret secret() const noexcept = 0;
-
-  // ---- requests -------------------------------------------------------------------------------
 
   [[nodiscard]] virtual Completion decide_all(Call& call, Now now) noexcept = 0;
 

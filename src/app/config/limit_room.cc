@@ -1,72 +1,26 @@
 #include "app/config/limit_room.h"
 
+#include "engine/envoy_snapshot.h"
 #include "engine/overrides.h"
+#include "engine/snapshot.h"
+#include "rules/envoy_rules.h"
+#include "rules/rule_set.h"
+#include "store/local/limit_counter.h"
 #include "store/local/mapping.h"
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
+#include <iterator>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace sluice::app {
 namespace {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20U;
-constexpr std::size_t kEnvoyCounters = 7;  // one for each unit, whatever the trees say
-
-// Equal for limits that are the same to the table.
-std::string text_of(const Limit& limit) {
-  const auto optional = [](const auto& value) -> std::int64_t {
-    return value ? static_cast<std::int64_t>(*value) : -1;
-  };
-  const auto nanos = [](const std::optional<Nanos>& value) -> std::int64_t {
-    return value ? value->count() : -1;
-  };
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(limit.algorithm),
-                     limit.amount, limit.period.count(), optional(limit.burst),
-                     optional(limit.refill), optional(limit.align), optional(limit.unit),
-                     limit.timezone.value_or(""), nanos(limit.bucket_width), nanos(limit.max_delay),
-                     nanos(limit.slot_ttl), limit.count_rejected);
-}
-
-// All that a snapshot of the rules asks the table for.
-class Limits {
- public:
-  Limits(const Configuration& configuration, WallTime now) {
-    for (const rules::Rule& rule : configuration.rules.rules) {
-      std::set<std::uint32_t> multipliers{1000};
-      for (const engine::Override& one : configuration.exceptions.overrides) {
-        if (one.holds(now) && engine::is_per(rule, one.subject.kind))
-          multipliers.insert(one.permille);
-      }
-      for (const std::uint32_t multiplier : multipliers) add(rule, multiplier);
-      if (!rule.block) continue;
-      add_count(rule.block->duration, rule.block->threshold);
-      add_count(rule.block->duration, 1);
-    }
-  }
-  [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
-
- private:
-  void add(const rules::Rule& rule, std::uint32_t permille) {
-    const auto add_all = [&](const std::vector<rules::RuleLimit>& limits) {
-      for (const rules::RuleLimit& one : limits) {
-        all_.insert(text_of(engine::multiplied(one.limit, permille)));
-      }
-    };
-    add_all(rule.limits);
-    if (!rule.tiers) return;
-    for (const auto& [tier, limits] : rule.tiers->values) add_all(limits);
-  }
-  void add_count(Nanos period, std::uint64_t amount) {
-    all_.insert(text_of({.algorithm = Algorithm::fixed_window,
-                         .amount = amount,
-                         .period = period,
-                         .align = Align::first_request}));
-  }
-
-  std::set<std::string> all_;
-};
 
 // In whole mebibytes.
 std::string memory_for(std::size_t limits) {
@@ -77,19 +31,35 @@ std::string memory_for(std::size_t limits) {
 
 }  // namespace
 
-std::size_t distinct_limits(const Configuration& configuration, WallTime now) {
-  return Limits{configuration, now}.size() + (configuration.envoy ? kEnvoyCounters : 0);
+// Asks the snapshots that a server would make.
+Parsed<std::size_t> distinct_limits(const Configuration& configuration, Now now) {
+  store::LimitCounter counter;
+  std::vector<engine::Override> overrides;
+  std::ranges::copy_if(configuration.exceptions.overrides, std::back_inserter(overrides),
+                       [&](const engine::Override& one) { return one.holds(now.wall()); });
+  const auto snapshot =
+      engine::Snapshot::make(std::make_shared<const rules::RuleSet>(configuration.rules),
+                             std::move(overrides), counter, now);
+  if (!snapshot) return tl::unexpected(snapshot.error());
+  if (configuration.envoy) {
+    // The counters are the same for all trees, which are not read for this.
+    const auto trees = engine::EnvoySnapshot::make(std::make_shared<const rules::EnvoyRules>(),
+                                                   configuration.envoy->modes, counter, now);
+    if (!trees) return tl::unexpected(trees.error());
+  }
+  return counter.size();
 }
 
-Parsed<void> check_room(const Configuration& configuration, WallTime now) {
-  const std::size_t needed = distinct_limits(configuration, now);
+Parsed<void> check_room(const Configuration& configuration, Now now) {
+  const Parsed<std::size_t> needed = distinct_limits(configuration, now);
+  if (!needed) return tl::unexpected(needed.error());
   const std::size_t memory = configuration.state.memory;
   const std::size_t room = store::Mapping::limits_within(memory);
-  if (needed <= room) return {};
+  if (*needed <= room) return {};
   return mistake(fmt::format("the rules have {} different limits, and {}MiB of memory hold {}",
-                             needed, memory / kMebibyte, room),
+                             *needed, memory / kMebibyte, room),
                  fmt::format("write state: {{memory: {}}}, or use fewer different limits",
-                             memory_for(needed)));
+                             memory_for(*needed)));
 }
 
 }  // namespace sluice::app

@@ -9,10 +9,11 @@
 
 namespace sluice::app {
 
-// As many as the table has to know at once. Rules with the same numbers share one.
-[[nodiscard]] std::size_t distinct_limits(const Configuration& configuration, WallTime now);
+// As many as the table has to know at once: limits that say the same share one. Fails where no
+// table of any size would do, as for a multiplier that is too large for a limit.
+[[nodiscard]] Parsed<std::size_t> distinct_limits(const Configuration& configuration, Now now);
 
 // What is wrong, and how much memory would do.
-[[nodiscard]] Parsed<void> check_room(const Configuration& configuration, WallTime now);
+[[nodiscard]] Parsed<void> check_room(const Configuration& configuration, Now now);
 
 }  // namespace sluice::app

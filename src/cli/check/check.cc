@@ -234,7 +234,7 @@ ExitCode check(const CheckOptions& options) {
   const app::Configuration configuration = app::read_configuration(
       *text, options.file, diagnostics, options.offline ? &not_looked_at : nullptr);
   if (diagnostics.ok()) {
-    auto room = app::check_room(configuration, SystemClock{}.now().wall());
+    auto room = app::check_room(configuration, SystemClock{}.now());
     if (!room) diagnostics.error(std::move(room.error()));
   }
   const bool is_bad = !diagnostics.ok();

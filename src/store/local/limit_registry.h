@@ -35,6 +35,9 @@
 
 namespace sluice::store {
 
+// Equal for limits that share one number, in every table. Fails for a limit that no table takes.
+[[nodiscard]] Parsed<std::uint64_t> limit_identity(const Limit& limit);
+
 class LimitRegistry final : public LimitSource {
  public:
   // How long after its drain time a limit that nobody asks for keeps its number. Processes say
