@@ -1,4 +1,4 @@
-#include "app/config/limit_room.h"
+#include "embed/limit_room.h"
 
 #include "config/diagnostics.h"
 #include "embed/engine_state.h"
@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::app {
+namespace sluice::embed {
 namespace {
 
 using namespace std::chrono_literals;
@@ -29,9 +29,9 @@ class LimitRoomTest : public ::testing::Test {
     }
   };
 
-  static Configuration read(std::string_view text) {
+  static EngineConfiguration read(std::string_view text) {
     config::Diagnostics diagnostics;
-    Configuration configuration = read_configuration(text, "test.yaml", diagnostics);
+    EngineConfiguration configuration = read_engine_configuration(text, "test.yaml", diagnostics);
     EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
     return configuration;
   }
@@ -155,4 +155,4 @@ TEST_F(LimitRoomTest, ReportsAMultiplierThatIsTooLargeForALimit) {
 }
 
 }  // namespace
-}  // namespace sluice::app
+}  // namespace sluice::embed

@@ -13,7 +13,7 @@ namespace {
 using rules::Phase;
 using store::Completion;
 
-// What is known of somebody before anything was proven.
+// What is known of a client before authentication.
 identity::Identity unproven(const identity::Identity& client) noexcept {
   return {.address = client.address,
           .country = client.country,
@@ -22,7 +22,7 @@ identity::Identity unproven(const identity::Identity& client) noexcept {
 }
 
 // CORS: a browser asks whether a page may send what it is about to send to another origin. It never
-// shows credentials with that, whoever sits before it.
+// sends credentials with that.
 [[gnu::noinline]] bool is_preflight(const rules::Asked& asked) noexcept {
   return asked.method == "OPTIONS" && asked.request.header("origin") &&
          asked.request.header("access-control-request-method");
@@ -178,8 +178,8 @@ Decider::Prepared Decider::prepare(Op& op, const RequestView& request, Now now,
   const bool preflight = (policy_.require_auth || policy_.exempt_preflights) && is_preflight(asked);
   const bool exempt = preflight && policy_.exempt_preflights;
 
-  // Before anybody is verified. These are counted here, whatever the store for the others is: they
-  // protect this node from the cost of verifying.
+  // Before authentication. These are counted on this node, whatever the store for the others is:
+  // they protect this node from the cost of verifying.
   bool enforced = false;
   bool enforced_decoded = false;
   if (rules.has(Phase::before_auth) && !exempt) {
@@ -278,7 +278,7 @@ void Decider::begin(Op& op, Now now) noexcept {
   prefetch_.begin();
 }
 
-// The op lets go of its rules. Those that are retired go with the last one, at the next edit.
+// The op releases its rules. Retired rules are freed at the edit after their last op.
 void Decider::end(Op& op) noexcept {
   if (op.pin_ == nullptr) return;
   --op.pin_->ops;

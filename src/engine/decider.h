@@ -1,14 +1,14 @@
-// Decides requests, one worker per thread.
+// Decides requests, one decider per thread.
 //
-// The order of a decision: the path is normalised; the client's address is found, and looked up in
-// the allow and deny lists; so are the blocks that need no more than address and request; rules
-// that want no proof of who is asking are charged; tokens and keys are verified, and looked up in
-// the lists, unless they are ambiguous, which is rejected; every other rule that concerns the
-// request is found, their blocks are looked up, and all of their limits are asked in one step, all
-// or nothing. Shadow rules are told of what was admitted, each by itself, and never refuse.
+// The order of a decision: the path is normalised; the client's address is found and looked up in
+// the allow and deny lists; blocks that need only address and request are looked up; rules before
+// authentication are charged; tokens and keys are verified (ambiguous ones are rejected) and looked
+// up in the lists; all other matching rules are found, their blocks looked up, and all of their
+// limits asked in one step, all or nothing. Shadow rules are then charged for an admitted request,
+// each by itself, and never reject.
 //
-// decider.cc has the order, decider_checks.cc makes checks of rules, decider_answers.cc reads what
-// the store says, decider_settle.cc is for what comes after.
+// decider.cc has the order, decider_checks.cc makes checks of rules, decider_answers.cc reads the
+// store's answers, decider_settle.cc charges and refunds after the response.
 //
 // One thread. Deciding allocates nothing, takes no lock, reads no clock and does not log.
 #pragma once
@@ -77,13 +77,14 @@ struct Decided {
 
 class Decider {
  public:
-  // `store` answers for all rules; `fallback` for those that spend their share when it cannot.
-  // All ops are settled or abandoned before it goes.
+  // `store` decides for all rules; `fallback` for rules before authentication, and for rules that
+  // spend their local share when the store fails. All ops are settled or abandoned before the
+  // decider is destroyed.
   Decider(store::Store& store, store::Store& fallback);
   ~Decider();
 
-  // For requests from now on; those under way keep their rules. Rules and clients are needed before
-  // the first.
+  // For requests from now on; requests in flight keep their rules. Rules and an identifier are
+  // needed before the first request.
   void use(std::shared_ptr<const Snapshot> snapshot);
   void use(std::shared_ptr<const Lists> lists) noexcept { lists_ = std::move(lists); }
   void use(BlockBook* book) noexcept { book_ = book; }  // null: blocks have no labels
@@ -100,41 +101,41 @@ class Decider {
   Decided decide(Op& op, const RequestView& request, const identity::Identity& client,
                  Now now) noexcept;
 
-  // By the name of one rule, whatever else concerns the request: "may Ann create a URL?" The path
-  // is taken as it is. A cost that is given stands in place of the rule's own.
+  // By one rule alone, whatever others match: "may Ann create a URL?" The path is taken as it is. A
+  // cost that is given replaces the rule's own.
   store::Completion decide_by(rules::RuleNumber rule, Op& op, const RequestView& request,
                               const identity::Identity& client, Now now,
                               std::optional<store::Cost> cost = std::nullopt) noexcept;
 
-  // Many requests, each for itself: memory is fetched for the later ones while the earlier ones are
-  // decided. Those that the store answers later say so by op.waiting().
+  // Many requests, each by itself: memory is fetched for the later ones while the earlier ones are
+  // decided. op.waiting() tells which of them the store answers later.
   void decide_batch(std::span<Op* const> ops, std::span<const RequestView> requests,
                     Now now) noexcept;
 
-  // The store takes too long: every rule that is concerned decides by its `on_failure`.
+  // The store takes too long: every matching rule decides by its `on_failure`.
   void give_up_waiting(Op& op, Now now) noexcept;
 
-  // A request that was held has waited long enough, and goes on.
+  // A queued request has waited long enough, and goes on.
   void released(Op& op) noexcept;
 
-  // The client left before it was decided, or while it was held in a queue: what was charged is
-  // given back, as nothing was passed on. Of a queue that is the last turn only: those behind
-  // somebody who leaves were told when they go on.
+  // The client left before the decision, or while its request was queued: charges are refunded, as
+  // nothing was forwarded. In a queue this frees the last place only: the requests behind were told
+  // already when they go on.
   void abandon(Op& op, Now now) noexcept;
 
-  // The head of the response is there: limits that count only some responses charge it, or get back
-  // what does not count. The request is still in flight.
+  // The response's headers are there: limits that count only some responses charge it, or refund a
+  // response that does not count. The request is still in flight.
   void responded(Op& op, const ResponseView& response, Now now) noexcept;
 
-  // The request is over: it is in flight no longer. Its response, if nobody has told of it yet;
-  // null where there is none: then charges stay, and those that wait for a response are made.
+  // The request is in flight no longer. `response` unless responded() was called; null where there
+  // is none: then charges stay, and charges that wait for a response are made.
   void settle(Op& op, const ResponseView* response, Now now) noexcept;
 
   // The request is still in flight: its leases live on.
   void renew(Op& op, Now now) noexcept;
 
-  // What the request cost in the end: for all that was charged for it except requests in flight.
-  // May be said more than once, before the response is there.
+  // What the request cost in the end: for all of its charges except slots of requests in flight.
+  // May be called more than once, before the response is there.
   void correct_cost(Op& op, store::Cost actual, Now now) noexcept;
 
   // Worth one warning: see ClientAddressFinder.
@@ -197,7 +198,7 @@ class Decider {
   void ask_shadows(Op& op, Now now) noexcept;
   void ask_shadow(Op& op, std::size_t first, std::size_t count, Now now) noexcept;
   void refuse(Op& op, Now now) noexcept;
-  // Blocks that are looked up before all else have been, or nobody has looked yet.
+  // Whether blocks that need only address and request have been looked up.
   enum class Early : std::uint8_t { done, not_done };
   [[nodiscard]] bool blocked(Op& op, Early early, Now now) noexcept;
   [[nodiscard]] bool blocked_by_request(Op& op, const rules::Asked& asked, Now now) noexcept;

@@ -9,7 +9,7 @@
 // Where the store runs full, it forgets those first that have used the smallest share of what they
 // may. These have used little of kCountMax, so they go before the counters of rules.
 //
-// Immutable. The store outlives it.
+// Immutable. The store outlives it; only its limits are needed here.
 #pragma once
 
 #include "base/digest.h"

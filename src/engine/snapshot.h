@@ -1,7 +1,7 @@
 // Rules, ready for requests: every limit has its number in the store, every rule its way to keys.
 //
-// Immutable. Whoever decides holds a reference, so that an edit never pulls a rule from under a
-// request; the last one to let go gives the numbers back to the store.
+// Immutable. Deciders hold references, so that an edit never takes a rule from a request in flight;
+// the last reference gives the numbers back to the store, which outlives it.
 #pragma once
 
 #include "base/digest.h"
@@ -92,7 +92,8 @@ class Snapshot {
       std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
       store::LimitNumbers& store, Now now, const Snapshot* before = nullptr);
   [[nodiscard]] static Parsed<std::shared_ptr<const Snapshot>> make(rules::RuleList list,
-                                                                    store::LimitNumbers& store, Now now) {
+                                                                    store::LimitNumbers& store,
+                                                                    Now now) {
     return make(std::make_shared<const rules::RuleSet>(std::move(list)), {}, store, now);
   }
   Snapshot(const Snapshot&) = delete;
@@ -107,7 +108,7 @@ class Snapshot {
   [[nodiscard]] bool has_blocks() const noexcept { return has_blocks_; }  // any rule may block
   [[nodiscard]] std::span<const Override> overrides() const noexcept { return overrides_; }
 
-  // The override that concerns somebody under a rule; null: none does.
+  // The override of a client under a rule; null: there is none.
   [[nodiscard]] const Override* override_for(const rules::Rule& rule,
                                              const identity::Identity& client,
                                              WallTime now) const noexcept;

@@ -1,7 +1,7 @@
 // Where the truth about keys lives, as the engine sees it.
 //
-// A store answers at once or later. The local table always answers at once; one behind a network
-// says "later" and completes the call on the worker that asked, or never. So whoever calls keeps
+// A store answers at once or later. The local table always answers at once; a store behind a
+// network says "later" and completes the call on the worker that asked, or never. The caller keeps
 // the call alive until it is completed or cancelled, and decides for itself how long to wait.
 //
 // Calls own all they refer to: no views into a request's buffer, which may be gone by then.
@@ -59,7 +59,8 @@ class Store : public LimitNumbers {
   // writes to it, also where its answer is on the way. What it charged, or still charges, stays.
   virtual void cancel(Call& call) noexcept = 0;
 
-  // Nobody waits for these. A charge cannot be refused; the receipt says how much of it found room.
+  // No request waits for these. A charge cannot be rejected; the receipt says how much of it found
+  // room.
   virtual Charge charge(const Check& check, Now now) noexcept = 0;
   virtual void refund(const Check& check, const Charge& charge, Now now) noexcept = 0;
   // What it answers replaces the lease.

@@ -1,8 +1,8 @@
 // A configuration at work on a log: one table, one worker, the log's own time. One thread.
 #pragma once
 
-#include "embed/offline_engine.h"
 #include "cli/replay/access_log.h"
+#include "embed/offline_engine.h"
 #include <sluice/decision.h>
 #include <sluice/diagnostic.h>
 
@@ -85,7 +85,7 @@ class RulesRun {
   void count(const engine::Op& op);
   [[nodiscard]] Counted& counted(const rules::Rule& rule);
 
-  std::unique_ptr<app::OfflineEngine> engine_;
+  std::unique_ptr<embed::OfflineEngine> engine_;
   std::vector<std::unique_ptr<engine::Op>> spare_;
   std::priority_queue<UnderWay, std::vector<UnderWay>, std::greater<>> under_way_;
   RulesSum sum_;

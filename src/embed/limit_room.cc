@@ -1,4 +1,4 @@
-#include "app/config/limit_room.h"
+#include "embed/limit_room.h"
 
 #include "engine/envoy_snapshot.h"
 #include "engine/overrides.h"
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice::app {
+namespace sluice::embed {
 namespace {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20U;
@@ -32,7 +32,7 @@ std::string memory_for(std::size_t limits) {
 }  // namespace
 
 // Asks the snapshots that a server would make.
-Parsed<std::size_t> distinct_limits(const Configuration& configuration, Now now) {
+Parsed<std::size_t> distinct_limits(const EngineConfiguration& configuration, Now now) {
   store::LimitCounter counter;
   std::vector<engine::Override> overrides;
   std::ranges::copy_if(configuration.exceptions.overrides, std::back_inserter(overrides),
@@ -50,7 +50,7 @@ Parsed<std::size_t> distinct_limits(const Configuration& configuration, Now now)
   return counter.size();
 }
 
-Parsed<void> check_room(const Configuration& configuration, Now now) {
+Parsed<void> check_room(const EngineConfiguration& configuration, Now now) {
   const Parsed<std::size_t> needed = distinct_limits(configuration, now);
   if (!needed) return tl::unexpected(needed.error());
   const std::size_t memory = configuration.state.memory;
@@ -62,4 +62,4 @@ Parsed<void> check_room(const Configuration& configuration, Now now) {
                              memory_for(*needed)));
 }
 
-}  // namespace sluice::app
+}  // namespace sluice::embed
