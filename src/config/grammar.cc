@@ -63,6 +63,8 @@ Shape map_of(const Section& (*section)()) {
   return only({.type = Form::Type::map, .section = section});
 }
 
+Shape anything() { return only({.type = Form::Type::anything}); }
+
 Shape operator|(Shape first, const Shape& second) {
   first.forms.insert(first.forms.end(), second.forms.begin(), second.forms.end());
   return first;

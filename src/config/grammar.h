@@ -38,7 +38,7 @@ struct Section;
 struct Shape;
 
 struct Form {
-  enum class Type : std::uint8_t { text, word, flag, number, decimal, list, map };
+  enum class Type : std::uint8_t { text, word, flag, number, decimal, list, map, anything };
   Type type = Type::text;
   const Format* format = nullptr;       // text; absent: any but the empty one
   std::vector<std::string_view> words;  // word: one of these
@@ -64,6 +64,8 @@ struct Shape {
 [[nodiscard]] Shape one_or_list(const Shape& item);   // the item itself, or a list of them
 [[nodiscard]] Shape any_list_of(const Shape& items);  // may be empty
 [[nodiscard]] Shape map_of(const Section& (*section)());
+// Whatever it is: another reader knows. Not to be combined with others.
+[[nodiscard]] Shape anything();
 [[nodiscard]] Shape operator|(Shape first, const Shape& second);
 
 // A word that users write by mistake, and the remedy.

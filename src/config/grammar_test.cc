@@ -122,6 +122,26 @@ TEST(Grammar, SaysWhatAValueMustBe) {
 }
 
 // A key that was renamed: its old name is not read, and its new one is told, not missed.
+const Section& attic() {
+  static const Section kAttic{
+      .name = "attic",
+      .meaning = "Nobody tidies it.",
+      .keys = {{.name = "things", .shape = anything(), .meaning = "Whatever was left there."}}};
+  return kAttic;
+}
+
+TEST(Grammar, LooksAtNoneOfAnything) {
+  for (const char* value : {"", " 7", " [a, {b: c}, []]", " {d: {e: }}"}) {
+    Diagnostics diagnostics;
+    const auto document = parse_document(fmt::format("things:{}\n", value), "f", diagnostics);
+    ASSERT_TRUE(document);
+    (void)check(document->root, map_of(attic), "the attic", diagnostics);
+    EXPECT_TRUE(diagnostics.empty()) << diagnostics.text();
+  }
+  EXPECT_THAT(reference_markdown(map_of(attic)), HasSubstr("| `things` | anything |"));
+  EXPECT_THAT(json_schema(map_of(attic), {}), HasSubstr("\"things\":{"));
+}
+
 TEST(Grammar, NamesTheNewNameOfAKeyThatWasRenamed) {
   EXPECT_THAT(mistakes_in("doors: {tallness: 200, key: a}"),
               ElementsAre("1:9: unknown key 'tallness' in door; it is called 'height' now"));

@@ -27,6 +27,7 @@ std::string form_text(const Form& form) {
                          format_thousandths(form.max));
     case Form::Type::list: return "list of " + shape_text(*form.items);
     case Form::Type::map: return fmt::format("[{0}](#{0})", form.section().name);
+    case Form::Type::anything: return "anything";
   }
   return {};
 }

@@ -127,7 +127,8 @@ Problem check_form(const Node& scalar, const Form& form) {
     case Form::Type::number: return check_number(scalar, form);
     case Form::Type::decimal: return check_decimal(scalar, form);
     case Form::Type::list:
-    case Form::Type::map: break;
+    case Form::Type::map:
+    case Form::Type::anything: break;
   }
   return Diagnostic{"a scalar is not expected here", {}};
 }

@@ -72,6 +72,7 @@ std::string form_members(const Form& form) {
     case Form::Type::map:
       members.add("$ref", json_string(fmt::format("#/$defs/{}", form.section().name)));
       break;
+    case Form::Type::anything: break;
   }
   return members.members();
 }

@@ -30,9 +30,10 @@ const Clock& system_clock() noexcept {
   return kClock;
 }
 
-app::Configuration read(std::string_view text, std::string_view name,
-                        config::Diagnostics& diagnostics) {
-  app::Configuration configuration = app::read_configuration(text, name, diagnostics);
+embed::EngineConfiguration read(std::string_view text, std::string_view name,
+                                config::Diagnostics& diagnostics) {
+  embed::EngineConfiguration configuration =
+      embed::read_engine_configuration(text, name, diagnostics);
   if (configuration.envoy) {
     diagnostics.error(
         {.message = "rules_from: {envoy: ...} is not for an embedded engine: nothing asks it there",
@@ -86,7 +87,7 @@ std::optional<Diagnostic> missing_value(const rules::RuleSet& rules, rules::Rule
 // ---- engine -----------------------------------------------------------------------------------
 
 struct Engine::Inside {
-  Inside(std::unique_ptr<app::EngineState> opened, unsigned count)
+  Inside(std::unique_ptr<embed::EngineState> opened, unsigned count)
       : state(std::move(opened)), workers(count) {
     publish();
   }
@@ -100,12 +101,12 @@ struct Engine::Inside {
     return result;
   }
   void publish() {
-    published.publish(std::make_shared<const app::EngineContent>(state->content()));
+    published.publish(std::make_shared<const embed::EngineContent>(state->content()));
   }
 
   mutable std::mutex editing;  // guards the state's edits
-  const std::unique_ptr<app::EngineState> state;
-  Published<app::EngineContent> published;
+  const std::unique_ptr<embed::EngineState> state;
+  Published<embed::EngineContent> published;
   const unsigned workers;
 };
 
@@ -115,13 +116,13 @@ Engine::~Engine() = default;
 Parsed<std::unique_ptr<Engine>> Engine::from_text(std::string_view text, std::string_view name,
                                                   const EngineOptions& options) {
   config::Diagnostics diagnostics;
-  const app::Configuration configuration = read(text, name, diagnostics);
-  std::unique_ptr<app::EngineState> state;
+  const embed::EngineConfiguration configuration = read(text, name, diagnostics);
+  std::unique_ptr<embed::EngineState> state;
   if (diagnostics.ok()) {
     const Clock& clock = options.clock != nullptr ? *options.clock : system_clock();
-    state = app::EngineState::open(configuration, clock, diagnostics);
+    state = embed::EngineState::open(configuration, clock, diagnostics);
   }
-  if (state == nullptr) return tl::unexpected(app::all_of(diagnostics));
+  if (state == nullptr) return tl::unexpected(embed::all_of(diagnostics));
   const unsigned workers =
       options.workers > 0 ? options.workers : std::max(1U, std::thread::hardware_concurrency());
   return std::unique_ptr<Engine>{new Engine{std::make_unique<Inside>(std::move(state), workers)}};
@@ -136,11 +137,11 @@ Parsed<std::unique_ptr<Engine>> Engine::from_file(const std::string& file,
 
 Parsed<void> Engine::load_text(std::string_view text, std::string_view name) {
   config::Diagnostics diagnostics;
-  const app::Configuration configuration = read(text, name, diagnostics);
-  const bool replaced = diagnostics.ok() && inside_->edit([&](app::EngineState& state) {
+  const embed::EngineConfiguration configuration = read(text, name, diagnostics);
+  const bool replaced = diagnostics.ok() && inside_->edit([&](embed::EngineState& state) {
     return state.replace(configuration, diagnostics);
   });
-  if (!replaced) return tl::unexpected(app::all_of(diagnostics));
+  if (!replaced) return tl::unexpected(embed::all_of(diagnostics));
   return {};
 }
 
@@ -156,14 +157,14 @@ Parsed<void> Engine::list(const ListedClient& client) {
   engine::ListEntry entry{
       .subject = *std::move(subject), .expires = client.expires, .note = client.note};
   if (client.kind == ListedClient::Kind::allow) {
-    return inside_->edit([&](app::EngineState& state) { return state.allow(std::move(entry)); });
+    return inside_->edit([&](embed::EngineState& state) { return state.allow(std::move(entry)); });
   }
   if (client.kind == ListedClient::Kind::deny) {
-    return inside_->edit([&](app::EngineState& state) { return state.deny(std::move(entry)); });
+    return inside_->edit([&](embed::EngineState& state) { return state.deny(std::move(entry)); });
   }
   const Parsed<std::uint32_t> permille = engine::parse_multiplier(client.multiplier);
   if (!permille) return tl::unexpected(permille.error());
-  return inside_->edit([&](app::EngineState& state) {
+  return inside_->edit([&](embed::EngineState& state) {
     return state.multiply({.subject = std::move(entry.subject),
                            .permille = *permille,
                            .expires = entry.expires,
@@ -174,7 +175,7 @@ Parsed<void> Engine::list(const ListedClient& client) {
 bool Engine::unlist(ListedClient::Kind kind, std::string_view subject) {
   const Parsed<engine::Subject> parsed = engine::Subject::parse(subject);
   if (!parsed) return false;
-  return inside_->edit([&](app::EngineState& state) {
+  return inside_->edit([&](embed::EngineState& state) {
     switch (kind) {
       case ListedClient::Kind::allow: return state.remove_allowed(*parsed);
       case ListedClient::Kind::deny: return state.remove_denied(*parsed);
@@ -185,7 +186,7 @@ bool Engine::unlist(ListedClient::Kind kind, std::string_view subject) {
 }
 
 std::vector<ListedClient> Engine::listed() const {
-  const app::ExceptionsConfig all = [this] {
+  const embed::ExceptionsConfig all = [this] {
     const std::lock_guard guard{inside_->editing};
     return inside_->state->exceptions();
   }();
@@ -245,10 +246,10 @@ struct EngineWorker::Inside {
   [[nodiscard]] std::unique_ptr<Admission::Held> take();
 
   const Clock& clock;
-  const Published<app::EngineContent>& published;
-  app::WorkerEngine worker;
+  const Published<embed::EngineContent>& published;
+  embed::WorkerEngine worker;
   std::uint64_t seen = 0;
-  std::shared_ptr<const app::EngineContent> content;
+  std::shared_ptr<const embed::EngineContent> content;
   std::vector<std::unique_ptr<Admission::Held>> idle;  // to be used again
 };
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace sluice::app {
+namespace sluice::embed {
 namespace {
 
 template <class Entry>
@@ -15,7 +15,7 @@ void erase_ended(std::vector<Entry>& list, WallTime now) {
 }
 
 // Added ones first: of several for one subject, the first that holds counts. The file's stand
-// behind them, since they hold again once those have ended, when nobody edits anything.
+// behind them, since they hold again once the added ones have ended, without an edit.
 template <class Entry>
 std::vector<Entry> merged_list(const std::vector<Entry>& of_file, const std::vector<Entry>& added,
                                WallTime now) {
@@ -25,7 +25,7 @@ std::vector<Entry> merged_list(const std::vector<Entry>& of_file, const std::vec
   return all;
 }
 
-// Those of the file, except where one that was added holds for the same subject; then the others.
+// The file's entries, except where an added one holds for the same subject; then the added ones.
 template <class Entry>
 std::vector<Entry> shown_list(const std::vector<Entry>& of_file, std::vector<Entry> added,
                               WallTime now) {
@@ -41,7 +41,7 @@ std::vector<Entry> shown_list(const std::vector<Entry>& of_file, std::vector<Ent
 
 }  // namespace
 
-std::unique_ptr<EngineState> EngineState::open(const Configuration& configuration,
+std::unique_ptr<EngineState> EngineState::open(const EngineConfiguration& configuration,
                                                const Clock& clock,
                                                config::Diagnostics& diagnostics) {
   std::unique_ptr<EngineState> state{new EngineState{clock}};
@@ -50,7 +50,8 @@ std::unique_ptr<EngineState> EngineState::open(const Configuration& configuratio
   return state;
 }
 
-bool EngineState::open_state(const Configuration& configuration, config::Diagnostics& diagnostics) {
+bool EngineState::open_state(const EngineConfiguration& configuration,
+                             config::Diagnostics& diagnostics) {
   const StateConfig& state = configuration.state;
   auto table = store::LocalStore::open(
       {.mapping = {.memory = state.memory, .file = state.file}, .background = &clock_},
@@ -65,7 +66,8 @@ bool EngineState::open_state(const Configuration& configuration, config::Diagnos
   return true;
 }
 
-bool EngineState::replace(const Configuration& configuration, config::Diagnostics& diagnostics) {
+bool EngineState::replace(const EngineConfiguration& configuration,
+                          config::Diagnostics& diagnostics) {
   EngineContent content{.snapshot = nullptr,
                         .envoy = nullptr,
                         .lists = nullptr,
@@ -81,7 +83,7 @@ bool EngineState::replace(const Configuration& configuration, config::Diagnostic
   return false;
 }
 
-bool EngineState::replace_rules(const Configuration& configuration,
+bool EngineState::replace_rules(const EngineConfiguration& configuration,
                                 config::Diagnostics& diagnostics) {
   return use_rules(content_, configuration.rules, diagnostics);
 }
@@ -137,8 +139,8 @@ ExceptionsConfig EngineState::exceptions() const {
 }
 
 // What holds with these additions, of which one list was edited. Rules stay as they are, and so
-// does the snapshot, unless an override changes what some of them amount to. Those that have ended
-// are forgotten: whoever lists and lists again must not make this longer and longer.
+// does the snapshot, unless an override changes what some of them amount to. Entries that have
+// ended are forgotten: repeated edits must not make this longer and longer.
 template <class Entry>
 Parsed<void> EngineState::use_added(ExceptionsConfig added) {
   const WallTime now = clock_.now().wall();
@@ -226,4 +228,4 @@ void WorkerEngine::use(const EngineContent& content) {
   decider_.use(content.identifier, content.policy);
 }
 
-}  // namespace sluice::app
+}  // namespace sluice::embed

@@ -10,8 +10,8 @@
 // WorkerEngine: one thread each; the state outlives it.
 #pragma once
 
-#include "app/config/configuration.h"
 #include "config/diagnostics.h"
+#include "embed/config/engine_configuration.h"
 #include "engine/block_book.h"
 #include "engine/decider.h"
 #include "engine/envoy_decider.h"
@@ -29,7 +29,7 @@
 #include <memory>
 #include <vector>
 
-namespace sluice::app {
+namespace sluice::embed {
 
 struct EngineContent {
   std::shared_ptr<const engine::Snapshot> snapshot;
@@ -42,7 +42,7 @@ struct EngineContent {
 class EngineState {
  public:
   // Opens the table and everything that the configuration names. The clock outlives the state.
-  [[nodiscard]] static std::unique_ptr<EngineState> open(const Configuration& configuration,
+  [[nodiscard]] static std::unique_ptr<EngineState> open(const EngineConfiguration& configuration,
                                                          const Clock& clock,
                                                          config::Diagnostics& diagnostics);
   EngineState(const EngineState&) = delete;
@@ -54,9 +54,9 @@ class EngineState {
 
   // Rules, clients and exceptions of the file. False, with everything that is wrong reported: all
   // stays as it was. What was added at run time stays in any case.
-  bool replace(const Configuration& configuration, config::Diagnostics& diagnostics);
+  bool replace(const EngineConfiguration& configuration, config::Diagnostics& diagnostics);
   // Rules alone; files that clients are known by are not looked at.
-  bool replace_rules(const Configuration& configuration, config::Diagnostics& diagnostics);
+  bool replace_rules(const EngineConfiguration& configuration, config::Diagnostics& diagnostics);
 
   // ---- exceptions -----------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ class EngineState {
   bool remove_allowed(const engine::Subject& subject);
   bool remove_denied(const engine::Subject& subject);
   bool remove_override(const engine::Subject& subject);
-  // What holds now: the file's and those that were added.
+  // What holds now: of the file and added at run time.
   [[nodiscard]] ExceptionsConfig exceptions() const;
 
   // ---- blocks: thread-safe ----------------------------------------------------------------------
@@ -83,7 +83,7 @@ class EngineState {
 
  private:
   explicit EngineState(const Clock& clock) noexcept : clock_(clock) {}
-  [[nodiscard]] bool open_state(const Configuration& configuration,
+  [[nodiscard]] bool open_state(const EngineConfiguration& configuration,
                                 config::Diagnostics& diagnostics);
   [[nodiscard]] std::shared_ptr<const engine::EnvoySnapshot> envoy_snapshot(
       const EnvoyConfig& envoy, config::Diagnostics& diagnostics);
@@ -106,7 +106,7 @@ class EngineState {
   std::unique_ptr<store::LocalAuthority> limits_;  // registers limits; decides nothing
   std::unique_ptr<engine::BlockBook> book_;
   ExceptionsConfig of_file_;
-  ExceptionsConfig added_;  // those that had not ended at the last edit
+  ExceptionsConfig added_;  // at run time; entries that had ended at the last edit are not kept
   EngineContent content_;
 };
 
@@ -133,4 +133,4 @@ class WorkerEngine {
   engine::EnvoyDecider envoy_;
 };
 
-}  // namespace sluice::app
+}  // namespace sluice::embed

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::app {
+namespace sluice::embed {
 namespace {
 
 using namespace std::chrono_literals;
@@ -24,9 +24,9 @@ class EngineStateTest : public ::testing::Test {
     Now now_{.mono = MonoTime{1000h}, .wall_offset = std::chrono::seconds{1'700'000'000}};
   };
 
-  static Configuration read(std::string_view text) {
+  static EngineConfiguration read(std::string_view text) {
     config::Diagnostics diagnostics;
-    Configuration configuration = read_configuration(text, "test.yaml", diagnostics);
+    EngineConfiguration configuration = read_engine_configuration(text, "test.yaml", diagnostics);
     EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
     return configuration;
   }
@@ -87,7 +87,7 @@ TEST_F(EngineStateTest, ReplacesRulesAloneAndKeepsTheRest) {
   WorkerEngine worker{*state, 1};
   EXPECT_EQ(passed(worker, 3), 3);
   config::Diagnostics diagnostics;
-  const Configuration other = read("rules: [{name: all, per: [ip], limit: 7/1h}]\n");
+  const EngineConfiguration other = read("rules: [{name: all, per: [ip], limit: 7/1h}]\n");
   ASSERT_TRUE(state->replace_rules(other, diagnostics)) << diagnostics.text();
   EXPECT_EQ(passed(worker, 10), 4);
   EXPECT_EQ(passed(worker, 20, "10.1.2.3"), 20);
@@ -99,7 +99,7 @@ TEST_F(EngineStateTest, KeepsWhatItHasWhenTheNewOneIsWrong) {
   WorkerEngine worker{*state, 1};
   const auto before = state->content().snapshot;
   config::Diagnostics diagnostics;
-  const Configuration wrong =
+  const EngineConfiguration wrong =
       read("rules: [{name: all, limit: 9/1h}]\nclients: {api_keys: {file: no-such-file.yaml}}\n");
   EXPECT_FALSE(state->replace(wrong, diagnostics));
   EXPECT_THAT(diagnostics.text(), ::testing::HasSubstr("no-such-file.yaml"));
@@ -301,4 +301,4 @@ TEST_F(EngineStateTest, AnswersEnvoyByTheTreesOfTheFile) {
 }
 
 }  // namespace
-}  // namespace sluice::app
+}  // namespace sluice::embed

@@ -2,19 +2,18 @@
 
 #include <utility>
 
-namespace sluice::app {
+namespace sluice::embed {
 
-Parsed<std::unique_ptr<OfflineEngine>> OfflineEngine::start(Configuration configuration,
-                                                            std::size_t memory, Now now) {
+Parsed<std::unique_ptr<OfflineEngine>> OfflineEngine::start(
+    const EngineConfiguration& configuration, std::size_t memory, Now now) {
   auto made = std::make_unique<OfflineEngine>();
-  made->configuration_ = std::move(configuration);
   auto table = store::LocalStore::open({.mapping = {.memory = memory}}, now);
   if (!table) return tl::unexpected(std::move(table.error()));
   made->table_ = *std::move(table);
   made->local_ = std::make_unique<store::LocalAuthority>(*made->table_, 1);
-  const ExceptionsConfig& exceptions = made->configuration_.exceptions;
+  const ExceptionsConfig& exceptions = configuration.exceptions;
   auto snapshot =
-      engine::Snapshot::make(std::make_shared<const rules::RuleSet>(made->configuration_.rules),
+      engine::Snapshot::make(std::make_shared<const rules::RuleSet>(configuration.rules),
                              exceptions.overrides, *made->local_, now);
   if (!snapshot) return tl::unexpected(std::move(snapshot.error()));
   made->snapshot_ = *std::move(snapshot);
@@ -24,4 +23,4 @@ Parsed<std::unique_ptr<OfflineEngine>> OfflineEngine::start(Configuration config
   return made;
 }
 
-}  // namespace sluice::app
+}  // namespace sluice::embed

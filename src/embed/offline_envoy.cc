@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace sluice::app {
+namespace sluice::embed {
 
 Parsed<std::unique_ptr<OfflineEnvoy>> OfflineEnvoy::start(
     std::shared_ptr<const rules::EnvoyRules> rules, engine::EnvoyModes modes, std::size_t memory,
@@ -19,4 +19,4 @@ Parsed<std::unique_ptr<OfflineEnvoy>> OfflineEnvoy::start(
   return made;
 }
 
-}  // namespace sluice::app
+}  // namespace sluice::embed

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace sluice::app {
+namespace sluice::embed {
 
 class OfflineEnvoy {
  public:
@@ -28,4 +28,4 @@ class OfflineEnvoy {
   std::unique_ptr<engine::EnvoyDecider> worker_;
 };
 
-}  // namespace sluice::app
+}  // namespace sluice::embed

@@ -71,16 +71,19 @@ void Decider::use(std::shared_ptr<const Snapshot> snapshot) {
 
 // ---- deciding ---------------------------------------------------------------------------------
 
-Completion Decider::decide(Op& op, const RequestView& request, Now now) noexcept {
-  return prepare(op, request, now) == Prepared::decided ? Completion::now : ask(op, now);
+Decided Decider::decide(Op& op, const RequestView& request, Now now) noexcept {
+  const Prepared prepared = prepare(op, request, now);
+  return {.completion = prepared == Prepared::decided ? Completion::now : ask(op, now),
+          .request = resolved_};
 }
 
-Completion Decider::decide(Op& op, const RequestView& request, const identity::Identity& client,
-                           Now now) noexcept {
-  client_ = unproven(client);
+Decided Decider::decide(Op& op, const RequestView& request, const identity::Identity& client,
+                        Now now) noexcept {
+  resolved_.client = unproven(client);
   const Prepared prepared =
-      prepare(op, request, client_, now, [&](identity::Identity& who) { who = client; });
-  return prepared == Prepared::decided ? Completion::now : ask(op, now);
+      prepare(op, request, now, [&](identity::Identity& who) { who = client; });
+  return {.completion = prepared == Prepared::decided ? Completion::now : ask(op, now),
+          .request = resolved_};
 }
 
 Completion Decider::decide_by(rules::RuleNumber rule, Op& op, const RequestView& request,
@@ -127,42 +130,43 @@ void Decider::decide_batch(std::span<Op* const> ops, std::span<const RequestView
 }
 
 Decider::Prepared Decider::prepare(Op& op, const RequestView& request, Now now) noexcept {
-  identifier_->begin(request, client_);
-  return prepare(op, request, client_, now,
+  identifier_->begin(request, resolved_.client);
+  return prepare(op, request, now,
                  [&](identity::Identity& who) { identifier_->prove(request, now, scratch_, who); });
 }
 
-// All that comes before the store is asked. `verify` finds out who is asking, once the rules that
-// need not know have had their word.
+// All that comes before the store is asked, for the client at the address in resolved_. `verify`
+// identifies the client, after the rules that are charged before authentication.
 template <class Verify>
-Decider::Prepared Decider::prepare(Op& op, const RequestView& request, identity::Identity& client,
-                                   Now now, Verify&& verify) noexcept {
+Decider::Prepared Decider::prepare(Op& op, const RequestView& request, Now now,
+                                   Verify&& verify) noexcept {
   begin(op, now);
+  identity::Identity& client = resolved_.client;
   const rules::RuleSet& rules = pin_->snapshot->rules();
   identity::Target target = request.target.empty()
                                 ? identity::Target{}
                                 : identity::normalise_target(request.target, {}, path_);
   const auto host = normal_host(target.authority.empty() ? request.host : target.authority);
-  if (!target.ok() || !host) return finish(op, Action::reject, Reason::bad_target, kBadRequest);
+  if (!target.ok() || !host) return reject_target(op);
   if (rules.has_path_options() || target.has_escaped_slash) [[unlikely]] {
     if (!request.target.empty()) {
       target = identity::read_target(request.target, rules.path_options(*host),
                                      rules.escaped_slashes(*host), path_, decoded_path_);
     }
-    if (!target.ok()) return finish(op, Action::reject, Reason::bad_target, kBadRequest);
+    if (!target.ok()) return reject_target(op);
   }
-  const std::string_view route = target.route();
-  route_ = route;
-  decoded_route_ = target.decoded_route();
+  resolved_.host = *host;
+  resolved_.path = target.route();
+  resolved_.decoded_path = target.decoded_route();
   identity::MethodScratch method;
   const rules::Asked asked{.request = request,
                            .method = identity::upper_method(request.method, method),
                            .domain = request.domain,
                            .host = *host,
-                           .path = route,
+                           .path = resolved_.path,
                            .query = target.query,
                            .client = client,
-                           .decoded_path = decoded_route_};
+                           .decoded_path = resolved_.decoded_path};
 
   const bool has_lists = !lists_->empty();
   if (has_lists && is_listed(op, lists_->find(client.address, now.wall()))) {
@@ -174,8 +178,8 @@ Decider::Prepared Decider::prepare(Op& op, const RequestView& request, identity:
   const bool preflight = (policy_.require_auth || policy_.exempt_preflights) && is_preflight(asked);
   const bool exempt = preflight && policy_.exempt_preflights;
 
-  // Before anybody is verified. These are counted here, whatever the store for the others is: they
-  // protect this node from the cost of verifying.
+  // Before authentication. These are counted on this node, whatever the store for the others is:
+  // they protect this node from the cost of verifying.
   bool enforced = false;
   bool enforced_decoded = false;
   if (rules.has(Phase::before_auth) && !exempt) {
@@ -219,6 +223,11 @@ Decider::Prepared Decider::prepare(Op& op, const RequestView& request, identity:
   }
   if (!resolve(op, asked, matches_) || blocked(op, Early::done, now)) return Prepared::decided;
   return Prepared::to_be_asked;
+}
+
+Decider::Prepared Decider::reject_target(Op& op) noexcept {
+  resolved_.host = resolved_.path = resolved_.decoded_path = {};
+  return finish(op, Action::reject, Reason::bad_target, kBadRequest);
 }
 
 // Passes uncounted, unless it is blocked.

@@ -1,14 +1,14 @@
-// Decides requests, one worker per thread.
+// Decides requests, one decider per thread.
 //
-// The order of a decision: the path is normalised; the client's address is found, and looked up in
-// the allow and deny lists; so are the blocks that need no more than address and request; rules
-// with `before_auth` are charged; tokens and keys are verified, and looked up in the lists, unless
-// they are ambiguous, which is rejected; every other rule that matches the request is found, their
-// blocks are looked up, and all of their limits are checked in one step, all or nothing. Shadow
-// rules are charged for allowed requests, each by itself, and never reject.
+// The order of a decision: the path is normalised; the client's address is found and looked up in
+// the allow and deny lists; blocks that need only address and request are looked up; rules before
+// authentication are charged; tokens and keys are verified (ambiguous ones are rejected) and looked
+// up in the lists; all other matching rules are found, their blocks looked up, and all of their
+// limits asked in one step, all or nothing. Shadow rules are then charged for an admitted request,
+// each by itself, and never reject.
 //
-// decider.cc has the order, decider_checks.cc makes checks of rules, decider_answers.cc reads what
-// the store says, decider_settle.cc is for what comes after.
+// decider.cc has the order, decider_checks.cc makes checks of rules, decider_answers.cc reads the
+// store's answers, decider_settle.cc charges and refunds after the response.
 //
 // One thread. Deciding allocates nothing, takes no lock, reads no clock and does not log.
 #pragma once
@@ -58,15 +58,33 @@ struct ResponseView {
   std::span<const HeaderView> headers;
 };
 
+// What a request means: the gateway routes and logs by what the rules saw. Views into the request's
+// buffer and into the decider; good until that buffer changes or the decider's next request.
+struct ResolvedRequest {
+  std::string_view host;  // normalised
+  std::string_view path;  // normalised; with host and decoded_path empty after Reason::bad_target
+  // With slashes for escaped ones; empty: there is no such other reading.
+  std::string_view decoded_path;
+  // As far as it was looked at: a request that is decided before credentials are verified has none.
+  identity::Identity client;
+};
+
+// What decide() gives back beside the op.
+struct Decided {
+  store::Completion completion;  // later: op.completed will be called
+  const ResolvedRequest& request;
+};
+
 class Decider {
  public:
-  // `store` answers for all rules; `fallback` for those that spend their share when it cannot.
-  // All ops are settled or abandoned before it goes.
+  // `store` decides for all rules; `fallback` for rules before authentication, and for rules that
+  // spend their local share when the store fails. All ops are settled or abandoned before the
+  // decider is destroyed.
   Decider(store::Store& store, store::Store& fallback);
   ~Decider();
 
-  // For requests from now on; requests in flight keep their rules. Rules and clients are needed
-  // before the first.
+  // For requests from now on; requests in flight keep their rules. Rules and an identifier are
+  // needed before the first request.
   void use(std::shared_ptr<const Snapshot> snapshot);
   void use(std::shared_ptr<const Lists> lists) noexcept { lists_ = std::move(lists); }
   void use(BlockBook* book) noexcept { book_ = book; }  // null: blocks have no labels
@@ -76,56 +94,49 @@ class Decider {
     policy_ = policy;
   }
 
-  // Decided at once, or later: then op.completed is called. The request must stay until this
-  // returns, no longer.
-  store::Completion decide(Op& op, const RequestView& request, Now now) noexcept;
-  // The same for an authenticated client: from a log, or by another gateway.
-  store::Completion decide(Op& op, const RequestView& request, const identity::Identity& client,
-                           Now now) noexcept;
+  // Decided at once, or later: then op.completed is called. The op keeps nothing of the request's
+  // buffer; the resolved request does.
+  Decided decide(Op& op, const RequestView& request, Now now) noexcept;
+  // The same for a client that is identified already: from a log, or by another gateway.
+  Decided decide(Op& op, const RequestView& request, const identity::Identity& client,
+                 Now now) noexcept;
 
-  // By the name of one rule, whatever else concerns the request: "may Ann create a URL?" The path
-  // is taken as it is. A cost that is given stands in place of the rule's own.
+  // By one rule alone, whatever others match: "may Ann create a URL?" The path is taken as it is. A
+  // cost that is given replaces the rule's own.
   store::Completion decide_by(rules::RuleNumber rule, Op& op, const RequestView& request,
                               const identity::Identity& client, Now now,
                               std::optional<store::Cost> cost = std::nullopt) noexcept;
 
-  // Many requests, each for itself: memory is fetched for the later ones while the earlier ones are
-  // decided. For results that the store delivers later, op.waiting() is true.
+  // Many requests, each by itself: memory is fetched for the later ones while the earlier ones are
+  // decided. op.waiting() tells which of them the store answers later.
   void decide_batch(std::span<Op* const> ops, std::span<const RequestView> requests,
                     Now now) noexcept;
 
-  // The store takes too long: every rule that is concerned decides by its `on_failure`.
+  // The store takes too long: every matching rule decides by its `on_failure`.
   void give_up_waiting(Op& op, Now now) noexcept;
 
-  // A queued request has waited long enough, and is forwarded.
+  // A queued request has waited long enough, and goes on.
   void released(Op& op) noexcept;
 
-  // The client left before the decision, or while its request was queued: the charges are refunded,
-  // as nothing was forwarded. Of a queue only the last turn is: the requests behind it have their
-  // release times already.
+  // The client left before the decision, or while its request was queued: charges are refunded, as
+  // nothing was forwarded. In a queue this frees the last place only: the requests behind were told
+  // already when they go on.
   void abandon(Op& op, Now now) noexcept;
 
-  // The response headers are there: limits that count only some responses charge it, or refund what
-  // does not count. The request is still in flight.
+  // The response's headers are there: limits that count only some responses charge it, or refund a
+  // response that does not count. The request is still in flight.
   void responded(Op& op, const ResponseView& response, Now now) noexcept;
 
-  // The request is over: it is in flight no longer. Its response, if it was not reported yet; null
-  // where there is none: then charges stay, and charges that wait for a response are made.
+  // The request is in flight no longer. `response` unless responded() was called; null where there
+  // is none: then charges stay, and charges that wait for a response are made.
   void settle(Op& op, const ResponseView* response, Now now) noexcept;
 
   // The request is still in flight: its leases live on.
   void renew(Op& op, Now now) noexcept;
 
-  // What the request cost in the end: for all that was charged for it except requests in flight.
-  // May be said more than once, before the response is there.
+  // What the request cost in the end: for all of its charges except slots of requests in flight.
+  // May be called more than once, before the response is there.
   void correct_cost(Op& op, store::Cost actual, Now now) noexcept;
-
-  // Of the request that was decided last, until the next one: what it was routed and counted by.
-  [[nodiscard]] std::string_view path() const noexcept { return route_; }
-  // With slashes for escaped ones; empty: there is no such other reading.
-  [[nodiscard]] std::string_view decoded_path() const noexcept { return decoded_route_; }
-  [[nodiscard]] std::string_view host() const noexcept { return *host_normal_; }
-  [[nodiscard]] const identity::Identity& client() const noexcept { return client_; }
 
   // Worth one warning: see ClientAddressFinder.
   [[nodiscard]] bool ignores_forwarding(const RequestView& request) const noexcept {
@@ -150,10 +161,12 @@ class Decider {
     Amounts::Use* use = nullptr;
   };
 
+  // These fill resolved_.
   template <class Verify>
-  [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, identity::Identity& client,
-                                 Now now, Verify&& verify) noexcept;
+  [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, Now now,
+                                 Verify&& verify) noexcept;
   [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, Now now) noexcept;
+  Prepared reject_target(Op& op) noexcept;
   [[nodiscard]] Prepared prepare_exempt(Op& op, const rules::Asked& asked, Now now) noexcept;
   [[nodiscard]] store::Completion ask(Op& op, Now now) noexcept;
   [[nodiscard]] std::optional<std::string_view> normal_host(std::string_view host) noexcept;
@@ -185,7 +198,7 @@ class Decider {
   void ask_shadows(Op& op, Now now) noexcept;
   void ask_shadow(Op& op, std::size_t first, std::size_t count, Now now) noexcept;
   void refuse(Op& op, Now now) noexcept;
-  // Whether the blocks that are looked up before all else have been.
+  // Whether blocks that need only address and request have been looked up.
   enum class Early : std::uint8_t { done, not_done };
   [[nodiscard]] bool blocked(Op& op, Early early, Now now) noexcept;
   [[nodiscard]] bool blocked_by_request(Op& op, const rules::Asked& asked, Now now) noexcept;
@@ -220,9 +233,7 @@ class Decider {
   std::array<char, identity::kHostScratchBytes + 64> host_asked_;  // with a port, and a user
   std::size_t host_asked_bytes_ = 0;
   std::optional<std::string_view> host_normal_ = std::string_view{};
-  std::string_view route_;
-  std::string_view decoded_route_;
-  identity::Identity client_;
+  ResolvedRequest resolved_;
   rules::Matches matches_;
   store::Call alone_;  // for counts that are asked one by one
   DeciderCounters counters_;

@@ -9,6 +9,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::engine {
@@ -19,6 +20,53 @@ using rules::OnMissing;
 using Kind = rules::Per::Kind;
 
 class Engine : public EngineFixture {};
+
+// ---- what decide() gives back -----------------------------------------------------------------
+
+TEST_F(Engine, ReturnsTheRequestAsItsRulesSawIt) {
+  use({rule("all", {limit("9/1h")}, {per(Kind::ip)})});
+  const HeaderView key{"x-api-key", "paid-key"};
+  RequestView request{.method = "GET",
+                      .host = "API.Example.com:80",
+                      .target = "/a/./b%2fc/%41?d=1",
+                      .headers = {&key, 1},
+                      .peer = *IpAddress::parse("192.0.2.7")};
+  const Decided one = worker_->decide(op_, request, now_);
+  EXPECT_EQ(one.completion, store::Completion::now);
+  EXPECT_EQ(one.request.host, "api.example.com");
+  EXPECT_EQ(one.request.path, "/a/b%2Fc/A");
+  EXPECT_EQ(one.request.decoded_path, "/a/b/c/A");
+  EXPECT_EQ(one.request.client.address, request.peer);
+  EXPECT_EQ(one.request.client.api_key, "paid-key");
+  worker_->settle(op_, nullptr, now_);
+
+  request.target = "/b";
+  const Decided other = worker_->decide(op_, request, {.user = "ann"}, now_);
+  EXPECT_EQ(other.request.path, "/b");
+  EXPECT_EQ(other.request.decoded_path, "") << "there is one reading";
+  EXPECT_EQ(other.request.client.user, "ann");
+  EXPECT_EQ(other.request.client.api_key, "") << "of the request before";
+  worker_->settle(op_, nullptr, now_);
+}
+
+// A caller that routes a malformed request by mistake must not follow the request before it.
+TEST_F(Engine, ReturnsNoHostAndNoPathOfAMalformedRequest) {
+  use({rule("all", {limit("9/1h")}, {per(Kind::ip)})});
+  const IpAddress peer = *IpAddress::parse("192.0.2.7");
+  for (const auto& [host, target] : {std::pair{"a", "no-path"}, {"a b", "/"}, {"a", "/x/..%2fy"}}) {
+    const RequestView good{.method = "GET", .host = "a", .target = "/b%2fc", .peer = {}};
+    (void)worker_->decide(op_, good, now_);
+    worker_->settle(op_, nullptr, now_);
+    const RequestView bad{.method = "GET", .host = host, .target = target, .peer = peer};
+    const Decided decided = worker_->decide(op_, bad, now_);
+    EXPECT_EQ(op_.reason, Reason::bad_target) << host << target;
+    EXPECT_EQ(decided.request.host, "") << host << target;
+    EXPECT_EQ(decided.request.path, "") << host << target;
+    EXPECT_EQ(decided.request.decoded_path, "") << host << target;
+    EXPECT_EQ(decided.request.client.address, peer) << "the log names the client";
+    worker_->settle(op_, nullptr, now_);
+  }
+}
 
 // ---- the seeds' examples ----------------------------------------------------------------------
 

@@ -51,9 +51,9 @@ TEST_F(EarlyBlocks, LeaveKeysAndTokensAlone) {
   get_blocked(known_);
   EXPECT_EQ(ask(known_), Action::reject);
   EXPECT_EQ(reason_, Reason::blocked);
-  EXPECT_EQ(worker_->client().proof, identity::Proof::none) << "nobody looked at the key";
+  EXPECT_EQ(proof_, identity::Proof::none) << "the key was looked at";
   EXPECT_EQ(ask({.headers = known_.headers, .ip = "192.0.2.9"}), Action::pass);
-  EXPECT_EQ(worker_->client().proof, identity::Proof::good);
+  EXPECT_EQ(proof_, identity::Proof::good);
 }
 
 TEST_F(EarlyBlocks, UseUpNothing) {

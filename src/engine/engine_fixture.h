@@ -82,7 +82,9 @@ class EngineFixture : public ::testing::Test {
                               .tls_subject = {},
                               .domain = sent.domain,
                               .descriptor = {}};
-    return worker_->decide(op, request, now_);
+    const Decided decided = worker_->decide(op, request, now_);
+    proof_ = decided.request.client.proof;
+    return decided.completion;
   }
 
   // Decided and settled: with the upstream's answer, or without one.
@@ -129,6 +131,7 @@ class EngineFixture : public ::testing::Test {
   std::shared_ptr<const identity::Identifier> identifier_;
   std::unique_ptr<Decider> worker_ = new_worker(*local_);
   Op op_;
+  identity::Proof proof_ = identity::Proof::none;  // of the last request's client
   Reason reason_ = Reason::allowed;
   std::uint16_t status_ = 0;
   Decision decision_;

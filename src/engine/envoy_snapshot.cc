@@ -33,7 +33,7 @@ std::string_view counted_value(const DescriptorEntry& entry,
 }  // namespace
 
 EnvoySnapshot::EnvoySnapshot(std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes,
-                             store::Store& store) noexcept
+                             store::LimitNumbers& store) noexcept
     : rules_(std::move(rules)), modes_(modes), store_(store), secret_(store.secret()) {}
 
 EnvoySnapshot::~EnvoySnapshot() {
@@ -43,7 +43,7 @@ EnvoySnapshot::~EnvoySnapshot() {
 }
 
 Parsed<std::shared_ptr<const EnvoySnapshot>> EnvoySnapshot::make(
-    std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes, store::Store& store,
+    std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes, store::LimitNumbers& store,
     Now now) {
   std::shared_ptr<EnvoySnapshot> snapshot{new EnvoySnapshot{std::move(rules), modes, store}};
   Parsed<void> used = snapshot->use_counters(now);

@@ -9,12 +9,12 @@
 // Where the store runs full, it forgets those first that have used the smallest share of what they
 // may. These have used little of kCountMax, so they go before the counters of rules.
 //
-// Immutable. The store outlives it.
+// Immutable. The store outlives it; only its limits are needed here.
 #pragma once
 
 #include "base/digest.h"
 #include "rules/envoy_rules.h"
-#include "store/store.h"
+#include "store/limit_numbers.h"
 #include <sluice/core/compiled_limit.h>
 #include <sluice/diagnostic.h>
 #include <sluice/time.h>
@@ -41,7 +41,7 @@ class EnvoySnapshot {
 
   // Fails when the store has no room for the counters.
   [[nodiscard]] static Parsed<std::shared_ptr<const EnvoySnapshot>> make(
-      std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes, store::Store& store,
+      std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes, store::LimitNumbers& store,
       Now now);
   EnvoySnapshot(const EnvoySnapshot&) = delete;
   EnvoySnapshot& operator=(const EnvoySnapshot&) = delete;
@@ -64,12 +64,12 @@ class EnvoySnapshot {
   static constexpr std::size_t kUnits = 7;
 
   EnvoySnapshot(std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes,
-                store::Store& store) noexcept;
+                store::LimitNumbers& store) noexcept;
   [[nodiscard]] Parsed<void> use_counters(Now now);
 
   std::shared_ptr<const rules::EnvoyRules> rules_;
   EnvoyModes modes_;
-  store::Store& store_;
+  store::LimitNumbers& store_;
   DigestSecret secret_;
   std::array<store::LimitNumber, kUnits> counters_{};  // by the number of the unit, from 1
   std::size_t used_ = 0;                               // of them

@@ -407,7 +407,7 @@ TEST_F(Operators, EditRulesUnderLoadWithoutLosingACount) {
         worker.use(newest);
       }
       const RequestView request{.method = "GET", .host = "a", .target = "/", .peer = {}};
-      EXPECT_EQ(worker.decide(op, request, now_), store::Completion::now);
+      EXPECT_EQ(worker.decide(op, request, now_).completion, store::Completion::now);
       if (op.action == Action::pass) ++admitted;
       worker.settle(op, nullptr, now_);
     }

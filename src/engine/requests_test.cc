@@ -23,7 +23,7 @@ class Requests : public EngineFixture {
     for (int i = 0; i < requests; ++i) {
       const RequestView request{
           .method = "GET", .host = "a", .target = "/", .headers = headers, .peer = {}};
-      EXPECT_EQ(worker_->decide(op_, request, client, now_), store::Completion::now);
+      EXPECT_EQ(worker_->decide(op_, request, client, now_).completion, store::Completion::now);
       count += op_.action == Action::pass ? 1 : 0;
       worker_->settle(op_, nullptr, now_);
     }
@@ -66,7 +66,7 @@ TEST_F(Requests, TellWhichAmountIsInForce) {
   for (const auto& [claims, amount] :
        {std::pair{&some, 20U}, std::pair<const Claims*, unsigned>{nullptr, 5U}}) {
     const identity::Identity client{.user = claims != nullptr ? "some" : "none", .claims = claims};
-    ASSERT_EQ(worker_->decide(op_, request, client, now_), store::Completion::now);
+    ASSERT_EQ(worker_->decide(op_, request, client, now_).completion, store::Completion::now);
     ASSERT_EQ(op_.limits().size(), 1U);
     EXPECT_EQ(op_.limits()[0].amount, amount);
     EXPECT_EQ(op_.limits()[0].decision.limit, 3U);
@@ -266,7 +266,7 @@ TEST_F(ManyAmounts, AreKeptWhileARequestHasThem) {
   const Claims claims{{{"quota", text}}};
   const RequestView request{.method = "GET", .host = "a", .target = "/", .headers = {}, .peer = {}};
   Op slow;
-  ASSERT_EQ(worker_->decide(slow, request, {.user = text, .claims = &claims}, now_),
+  ASSERT_EQ(worker_->decide(slow, request, {.user = text, .claims = &claims}, now_).completion,
             store::Completion::now);
   const auto has_number = [&] {
     for (store::LimitNumber number = 0; number < table_->status().limits; ++number) {

@@ -63,7 +63,7 @@ std::span<const PlannedLimit> Plan::limits_for(std::string_view tier) const noex
 }
 
 Snapshot::Snapshot(std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
-                   store::Store& store)
+                   store::LimitNumbers& store)
     : store_(store), rules_(std::move(rules)), overrides_(std::move(overrides)) {}
 
 Snapshot::~Snapshot() {
@@ -72,7 +72,7 @@ Snapshot::~Snapshot() {
 
 Parsed<std::shared_ptr<const Snapshot>> Snapshot::make(std::shared_ptr<const rules::RuleSet> rules,
                                                        std::vector<Override> overrides,
-                                                       store::Store& store, Now now,
+                                                       store::LimitNumbers& store, Now now,
                                                        const Snapshot* before) {
   std::shared_ptr<Snapshot> snapshot{new Snapshot{std::move(rules), std::move(overrides), store}};
   Parsed<void> planned = snapshot->plan_all(now);

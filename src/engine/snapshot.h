@@ -1,7 +1,7 @@
 // Rules, ready for requests: every limit has its number in the store, every rule its way to keys.
 //
-// Immutable. Whoever decides holds a reference, so that an edit never pulls a rule from under a
-// request; the last one to let go gives the numbers back to the store.
+// Immutable. Deciders hold references, so that an edit never takes a rule from a request in flight;
+// the last reference gives the numbers back to the store, which outlives it.
 #pragma once
 
 #include "base/digest.h"
@@ -10,7 +10,7 @@
 #include "engine/subject.h"
 #include "rules/rule_set.h"
 #include "rules/text_matcher.h"
-#include "store/store.h"
+#include "store/limit_numbers.h"
 #include <sluice/diagnostic.h>
 #include <sluice/time.h>
 
@@ -90,9 +90,10 @@ class Snapshot {
   // `before` is what it replaces, if anything: requests that wait there keep their places here.
   [[nodiscard]] static Parsed<std::shared_ptr<const Snapshot>> make(
       std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
-      store::Store& store, Now now, const Snapshot* before = nullptr);
+      store::LimitNumbers& store, Now now, const Snapshot* before = nullptr);
   [[nodiscard]] static Parsed<std::shared_ptr<const Snapshot>> make(rules::RuleList list,
-                                                                    store::Store& store, Now now) {
+                                                                    store::LimitNumbers& store,
+                                                                    Now now) {
     return make(std::make_shared<const rules::RuleSet>(std::move(list)), {}, store, now);
   }
   Snapshot(const Snapshot&) = delete;
@@ -107,7 +108,7 @@ class Snapshot {
   [[nodiscard]] bool has_blocks() const noexcept { return has_blocks_; }  // any rule may block
   [[nodiscard]] std::span<const Override> overrides() const noexcept { return overrides_; }
 
-  // The override that concerns somebody under a rule; null: none does.
+  // The override of a client under a rule; null: there is none.
   [[nodiscard]] const Override* override_for(const rules::Rule& rule,
                                              const identity::Identity& client,
                                              WallTime now) const noexcept;
@@ -117,7 +118,7 @@ class Snapshot {
 
  private:
   Snapshot(std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
-           store::Store& store);
+           store::LimitNumbers& store);
   [[nodiscard]] Parsed<void> plan_all(Now now);
   void keep_queues_of(const Snapshot& before) noexcept;
   [[nodiscard]] Parsed<Plan> planned(const rules::Rule& rule, Now now);
@@ -133,7 +134,7 @@ class Snapshot {
   [[nodiscard]] Parsed<store::LimitNumber> used(const rules::Rule& rule, const Limit& limit,
                                                 Now now);
 
-  store::Store& store_;
+  store::LimitNumbers& store_;
   std::shared_ptr<const rules::RuleSet> rules_;
   std::vector<Plan> plans_;
   bool has_blocks_ = false;

@@ -39,7 +39,8 @@ class Values : public EngineFixture {
                               .tls_subject = {},
                               .domain = {},
                               .descriptor = asking.descriptor};
-    EXPECT_EQ(worker_->decide(op_, request, asking.client, now_), store::Completion::now);
+    EXPECT_EQ(worker_->decide(op_, request, asking.client, now_).completion,
+              store::Completion::now);
     const Action action = op_.action;
     reason_ = op_.reason;
     decision_ = op_.decision;
@@ -238,7 +239,8 @@ TEST_F(Values, ChooseHowLongALeaseLives) {
   const Asking none{.client = {.user = "v"}};
   const auto every = [&](const Asking& asking) {
     const RequestView request{.method = "GET", .host = "a", .target = "/"};
-    EXPECT_EQ(worker_->decide(op_, request, asking.client, now_), store::Completion::now);
+    EXPECT_EQ(worker_->decide(op_, request, asking.client, now_).completion,
+              store::Completion::now);
     const Nanos renewed = op_.renew_every();
     worker_->settle(op_, nullptr, now_);
     return renewed;
@@ -376,7 +378,8 @@ TEST_F(Values, OfRefusedRequestsCountWhereTheyWereRefused) {
   EXPECT_EQ(ask_as({.client = {}}), Action::reject) << "where half a minute would have freed one";
   now_ = at(2min);
   const RequestView request{.method = "GET", .host = "a", .target = "/"};
-  ASSERT_EQ(worker_->decide(op_, request, identity::Identity{}, now_), store::Completion::now);
+  ASSERT_EQ(worker_->decide(op_, request, identity::Identity{}, now_).completion,
+            store::Completion::now);
   ASSERT_EQ(op_.limits().size(), 3U);
   EXPECT_EQ(op_.action, Action::pass);
   EXPECT_EQ(op_.limits()[1].decision.remaining, 47U) << "three were admitted";

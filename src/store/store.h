@@ -1,13 +1,14 @@
 // Where the truth about keys lives, as the engine sees it.
 //
-// A store completes a call at once or later. The local table always does at once; a store behind a
-// network completes it later on the calling worker, or never. So the caller keeps the call alive
-// until it is completed or cancelled, and decides for itself how long to wait.
+// A store answers at once or later. The local table always answers at once; a store behind a
+// network says "later" and completes the call on the worker that asked, or never. The caller keeps
+// the call alive until it is completed or cancelled, and decides for itself how long to wait.
 //
 // Calls own all they refer to: no views into a request's buffer, which may be gone by then.
 #pragma once
 
 #include "store/check.h"
+#include "store/limit_numbers.h"
 #include <sluice/diagnostic.h>
 #include <sluice/result.h>
 #include <sluice/time.h>
@@ -43,22 +44,10 @@ struct Call {
 
 enum class Completion : std::uint8_t { now, later };
 
-class Store {
+class Store : public LimitNumbers {
  public:
-  Store() = default;
-  Store(const Store&) = delete;
-  Store& operator=(const Store&) = delete;
-  virtual ~Store() = default;
-
-  // ---- limits, on the control road ------------------------------------------------------------
-
-  [[nodiscard]] virtual Parsed<LimitNumber> use(const Limit& limit, Now now) = 0;
   // For a limit that a request brought along: new ones leave a quarter of the numbers to rules.
   [[nodiscard]] virtual Parsed<LimitNumber> use_for_request(const Limit& limit, Now now) = 0;
-  virtual void stop_using(LimitNumber number) noexcept = 0;
-  [[nodiscard]] virtual DigestSecret secret() const noexcept = 0;
-
-  // ---- requests -------------------------------------------------------------------------------
 
   [[nodiscard]] virtual Completion decide_all(Call& call, Now now) noexcept = 0;
 
@@ -70,7 +59,8 @@ class Store {
   // it, also if its result is on the way. What it charged, or still charges, stays.
   virtual void cancel(Call& call) noexcept = 0;
 
-  // No caller waits for these. A charge cannot be rejected; the receipt says how much was charged.
+  // No request waits for these. A charge cannot be rejected; the receipt says how much of it found
+  // room.
   virtual Charge charge(const Check& check, Now now) noexcept = 0;
   virtual void refund(const Check& check, const Charge& charge, Now now) noexcept = 0;
   // What it answers replaces the lease.

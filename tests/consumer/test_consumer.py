@@ -117,6 +117,20 @@ class Consumers(unittest.TestCase):
         self.assertNotIn("CLI11_DIR", cache, "an embedding project needs only the library")
         self.assertNotIn("GTest_DIR", cache)
 
+    def test_the_engine_is_built_without_net_front_ends_and_server(self):
+        """Their targets are not there at all, nor what only they need."""
+        build = self.folder / "engine_only"
+        run(
+            *("cmake", "-G", "Ninja", "-S", HERE / "add_subdirectory", "-B", build),
+            *(f"-DCMAKE_CXX_COMPILER={CXX}", f"-DSLUICE_SOURCE_DIR={ROOT}", "-DSLUICE_ENGINE=ON"),
+        )
+        targets = run("cmake", "--build", build, "--target", "help")
+        self.assertIn("libsluice_engine", targets)
+        self.assertIn("sluice_embed", targets)
+        self.assertNotRegex(targets, r"\bsluice_(net|frontend|app|cli|rules_source)")
+        cache = (build / "CMakeCache.txt").read_text()
+        self.assertNotIn("CLI11_DIR", cache)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -2,7 +2,7 @@
 
 An example ends with a comment: `// prints:`, then a line for each line of its output. Every block
 of C++ in docs/embed.md is a part of an example, line for line, however deep it is indented there.
-SLUICE_PROGRAMS is the folder of the built examples.
+SLUICE_PROGRAMS is the folder of the built examples, SLUICE_ENGINE_LIBRARY is sluice::engine.
 """
 
 import os
@@ -81,6 +81,25 @@ class Examples(unittest.TestCase):
         guide = (ROOT / "docs" / "embed.md").read_text()
         for path in EXAMPLES:
             self.assertIn(path.name, guide)
+
+
+def namespaces_of(folders):
+    """The namespaces within sluice that the code in some folders of src declares."""
+    files = (path for folder in folders for path in (ROOT / "src" / folder).rglob("*"))
+    code = "".join(path.read_text() for path in files if path.suffix in (".h", ".cc"))
+    return set(re.findall(r"^namespace sluice::(\w+) \{", code, re.MULTILINE))
+
+
+class Library(unittest.TestCase):
+    def test_the_engine_knows_nothing_of_sockets_and_front_ends(self):
+        """Neither defined in it nor called from it."""
+        command = ["nm", "--demangle", os.environ["SLUICE_ENGINE_LIBRARY"]]
+        done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS, check=True)
+        linked = set(re.findall(r"\bsluice::(\w+)::", done.stdout.decode("utf-8")))
+        others = namespaces_of(["net", "frontend", "app", "cli"])
+        self.assertLessEqual({"net", "gateway", "app", "cli"}, others)
+        self.assertLessEqual({"embed", "engine", "rules"}, linked)
+        self.assertEqual(linked & others, set())
 
 
 class Checker(unittest.TestCase):

@@ -3,7 +3,7 @@
 // What is accepted are keys that the server can use. Written anew it reads the same, and one key
 // more changes none of the others.
 
-#include "app/config/api_key_file.h"
+#include "embed/config/api_key_file.h"
 #include "fuzz.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace {
 
-using sluice::app::read_api_keys;
 using sluice::config::Diagnostics;
+using sluice::embed::read_api_keys;
 using sluice::fuzz::expect;
 using sluice::identity::ApiKeyRecord;
 
@@ -45,7 +45,7 @@ void check_addition(const std::string& text, std::vector<ApiKeyRecord> records) 
   record.name = "one more";
   record.hash = sluice::identity::hash_api_key("one more");
   record.tier = "no";
-  const auto longer = sluice::app::with_api_key(text, "fuzz", record);
+  const auto longer = sluice::embed::with_api_key(text, "fuzz", record);
   if (!longer) return;
   records.push_back(record);
   expect(reads_as(*longer, records), "a file with one key more has one key more");
@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   expect(sluice::identity::ApiKeys::create(records, "a secret of 16 bytes or more").has_value(),
          "what is accepted can be used");
-  expect(reads_as(sluice::app::key_file_text(records), records), "keys survive being written");
+  expect(reads_as(sluice::embed::key_file_text(records), records), "keys survive being written");
   check_addition(text, records);
   return 0;
 }

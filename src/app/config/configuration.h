@@ -1,147 +1,31 @@
-// The configuration file, read and checked: everything that is wrong with it is reported at once.
+// The configuration file, read and checked: what the engine needs of it and what a server needs.
+// Everything that is wrong with it is reported at once.
 //
-// Plain data. Files that it names (API keys, keys of tokens, GeoIP) are opened by load_clients(),
-// folders of rules by load_envoy(), so that a configuration can be looked at where those are not. A
-// file of rules is read with it.
+// Plain data. embed/config opens the files that the engine's part names, app/server the server's.
 #pragma once
 
-#include "app/config/named_files.h"
 #include "app/config/serve_configuration.h"
 #include "config/diagnostics.h"
 #include "config/grammar.h"
-#include "engine/client_policy.h"
-#include "engine/envoy_snapshot.h"
-#include "engine/lists.h"
-#include "engine/overrides.h"
-#include "identity/api_keys.h"
-#include "identity/client_address.h"
-#include "identity/identifier.h"
-#include "identity/jwt.h"
-#include "rules/envoy_rules.h"
-#include "rules/rule.h"
-#include <sluice/diagnostic.h>
-#include <sluice/time.h>
+#include "embed/config/engine_configuration.h"
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace sluice::app {
 
-struct StateConfig {
-  std::size_t memory = std::size_t{64} << 20U;
-  std::string file;  // empty: counts are lost with the process
-};
-
-struct ApiKeysConfig {
-  std::vector<identity::ApiKeySource> sources;
-  std::string file;
-  std::string secret_file;  // for keyed hashes
-};
-
-struct JwtConfig {
-  std::vector<std::string> jwks_files;
-  std::vector<std::string> public_key_files;  // PEM
-  std::string secret_file;                    // HS256
-  identity::TokenPolicy policy;
-};
-
-struct ClientsConfig {
-  identity::ClientAddressConfig address;
-  std::optional<ApiKeysConfig> api_keys;
-  std::optional<JwtConfig> jwt;
-  std::string country_file;
-  std::string asn_file;
-  engine::ClientPolicy policy;
-  config::Place require_auth_place;
-  NamedFiles files;
-};
-
-// Who is treated otherwise than the rules say.
-struct ExceptionsConfig {
-  std::vector<engine::ListEntry> allow;
-  std::vector<engine::ListEntry> deny;
-  std::vector<engine::Override> overrides;
-};
-
-// Where each of those was written.
-struct ExceptionPlaces {
-  std::vector<config::Place> allow;
-  std::vector<config::Place> deny;
-  std::vector<config::Place> overrides;
-};
-
-// Rules in a file of their own, which a server watches.
-struct RulesFileConfig {
-  std::string file;
-  Nanos poll_interval{std::chrono::seconds{60}};  // it is read so often, whatever the watch says
-  std::string last_good_file;                     // where rules in force are kept; empty: nowhere
-  bool has_own_last_good_file = false;            // else it follows from the state file
-
-  // As written: where the state file is, is that key's own change.
-  friend bool operator==(const RulesFileConfig& a, const RulesFileConfig& b) noexcept {
-    return a.file == b.file && a.poll_interval == b.poll_interval &&
-           a.has_own_last_good_file == b.has_own_last_good_file &&
-           (!a.has_own_last_good_file || a.last_good_file == b.last_good_file);
-  }
-};
-
-// Trees of envoyproxy/ratelimit.
-struct EnvoyConfig {
-  std::string folder;
-  bool merge_domains = false;
-  engine::EnvoyModes modes;
-  config::Place place;
-};
-
-struct Configuration {
-  rules::RuleList rules;
-  std::optional<RulesFileConfig> rules_file;  // where those are from; nothing: the file itself
-  std::optional<EnvoyConfig> envoy;
-  ExceptionsConfig exceptions;
-  ExceptionPlaces exception_places;
-  ClientsConfig clients;
-  StateConfig state;
+struct Configuration : embed::EngineConfiguration {
   ServeConfig serve;
-  NamedFiles files;  // of state and rules_from; clients and serve have their own
   // All that is wrong with it is what files that it names hold, or that they are missing: the
   // others can be looked at.
   bool is_well_formed = false;
 };
 
-// What a file of rules holds.
-struct RulesText {
-  std::string text;
-  std::string file;  // for messages
-};
-
 // What stands in the file. Paths in it are relative to the folder that it is in. If it names a file
-// of rules, that is read, too, unless somebody has read it already.
+// of rules, that is read, too, unless `rules` is given.
 [[nodiscard]] Configuration read_configuration(std::string_view text, std::string_view file,
                                                config::Diagnostics& diagnostics,
-                                               const RulesText* rules = nullptr);
-
-// All that was reported, as one.
-[[nodiscard]] Diagnostic all_of(const config::Diagnostics& diagnostics);
-
-// Opens what the configuration names. Null if there is anything wrong with that; all of it is
-// reported, each where the file is named.
-[[nodiscard]] std::shared_ptr<const identity::Identifier> load_clients(
-    const ClientsConfig& clients, config::Diagnostics& diagnostics);
-
-// The trees in the folder that the configuration names. Null if there is anything wrong with them.
-[[nodiscard]] std::shared_ptr<const rules::EnvoyRules> load_envoy(const EnvoyConfig& envoy,
-                                                                  config::Diagnostics& diagnostics);
-
-// A secret of its own file, without the line break that such a file often ends with.
-[[nodiscard]] Parsed<std::string> read_secret(const std::string& path);
-// Warns where other users of this machine may read it. An empty path is none.
-void warn_of_exposure(const std::string& secret_file, config::Diagnostics& diagnostics);
+                                               const embed::RulesText* rules = nullptr);
 
 // The grammar, for editors and for the reference.
 [[nodiscard]] config::Shape configuration_shape();

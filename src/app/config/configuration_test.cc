@@ -1,6 +1,7 @@
 #include "app/config/configuration.h"
 
 #include "base/descriptor_limit.h"
+#include "embed/config/server_keys.h"
 #include "support/temp_folder.h"
 
 #include <fmt/format.h>
@@ -14,7 +15,9 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <sys/stat.h>
+#include <vector>
 
 namespace sluice::app {
 namespace {
@@ -39,6 +42,17 @@ std::string mistakes(std::string_view text) {
 }
 
 constexpr const char* kRules = "rules: [{name: a, per: ip, limit: 5/1s}]\n";
+
+// Else a file for a server would not do for an embedded engine, or mistakes would be missed there.
+TEST(ServeKeys, AreThoseThatAnEmbeddedEngineLeavesToAServer) {
+  std::vector<std::string_view> names;
+  for (const config::Key& key : serve_keys()) {
+    names.push_back(key.name);
+    EXPECT_FALSE(key.required) << key.name;
+    EXPECT_THAT(key.formerly, ::testing::IsEmpty()) << "an embedded engine does not know these";
+  }
+  EXPECT_THAT(names, ::testing::ElementsAreArray(embed::kServerKeys));
+}
 
 TEST(Configuration, HasDefaultsForEverythingButRules) {
   const Configuration configuration = read(kRules);
@@ -110,7 +124,7 @@ TEST(Configuration, NamesPlacesOfApiKeys) {
   const Configuration configuration = read(
       std::string{kRules} +
       "clients: {api_keys: {header: [X-Key, apikey], query: key, basic: true, file: k.json}}\n");
-  const ApiKeysConfig& keys = *configuration.clients.api_keys;
+  const embed::ApiKeysConfig& keys = *configuration.clients.api_keys;
   ASSERT_EQ(keys.sources.size(), 4U);
   EXPECT_EQ(keys.sources[0].name, "x-key");
   EXPECT_EQ(keys.sources[2].kind, identity::ApiKeySource::Kind::query);
@@ -123,7 +137,7 @@ clients:
   jwt: {jwks_file: [a.json, /etc/b.json], issuer: me, audience: [x, z], clock_skew: 5s, tier: plan,
            algorithms: [ES256, EdDSA]}
 )");
-  const JwtConfig& jwt = *configuration.clients.jwt;
+  const embed::JwtConfig& jwt = *configuration.clients.jwt;
   EXPECT_THAT(jwt.jwks_files, ElementsAre("dir/a.json", "/etc/b.json"));
   EXPECT_THAT(jwt.policy.issuers, ElementsAre("me"));
   EXPECT_THAT(jwt.policy.audiences, ElementsAre("x", "z"));
@@ -330,7 +344,7 @@ TEST(Configuration, OpensTheFilesThatItNames) {
       read_configuration(std::string{kRules} + "clients: {api_keys: {file: keys.json}}\n",
                          folder.file("sluice.yaml"), diagnostics);
   ASSERT_TRUE(diagnostics.ok()) << diagnostics.text();
-  const auto identifier = load_clients(configuration.clients, diagnostics);
+  const auto identifier = embed::load_clients(configuration.clients, diagnostics);
   ASSERT_NE(identifier, nullptr) << diagnostics.text();
   identity::IdentifierScratch scratch;
   const HeaderView header{"X-Api-Key", "secret"};
@@ -349,7 +363,7 @@ TEST(Configuration, SaysWhichFilesCannotBeUsed) {
           "  jwt: {jwks_file: absent.json}\n  geo: {country_file: nowhere.mmdb}\n",
       folder.file("sluice.yaml"), diagnostics);
   ASSERT_TRUE(diagnostics.ok()) << diagnostics.text();
-  EXPECT_EQ(load_clients(configuration.clients, diagnostics), nullptr);
+  EXPECT_EQ(embed::load_clients(configuration.clients, diagnostics), nullptr);
   EXPECT_EQ(diagnostics.errors(), 4U) << diagnostics.text();
   EXPECT_THAT(diagnostics.text(), HasSubstr("nowhere.mmdb"));
   EXPECT_THAT(diagnostics.text(), HasSubstr("absent.json"));
@@ -384,7 +398,7 @@ TEST(Configuration, SaysThatAKeyedHashNeedsASecret) {
   const Configuration configuration =
       read_configuration(std::string{kRules} + "clients: {api_keys: {file: keys.yaml}}\n",
                          folder.file("sluice.yaml"), diagnostics);
-  EXPECT_EQ(load_clients(configuration.clients, diagnostics), nullptr);
+  EXPECT_EQ(embed::load_clients(configuration.clients, diagnostics), nullptr);
   EXPECT_THAT(diagnostics.text(), HasSubstr("hashed under a secret, but there is none"));
 }
 
@@ -402,7 +416,7 @@ TEST(Configuration, BelievesNoFileThatEverybodyMayChange) {
     config::Diagnostics diagnostics;
     const Configuration configuration =
         read_configuration(std::string{kRules} + clients, folder.file("sluice.yaml"), diagnostics);
-    const bool loaded = load_clients(configuration.clients, diagnostics) != nullptr;
+    const bool loaded = embed::load_clients(configuration.clients, diagnostics) != nullptr;
     EXPECT_EQ(loaded, diagnostics.ok());
     return diagnostics.text();
   };
@@ -509,7 +523,7 @@ TEST(Configuration, SaysWhatIsWrongWithAFileOfRules) {
 // A server has read it already, or has another one that is good.
 TEST(Configuration, TakesRulesThatSomebodyHasRead) {
   config::Diagnostics diagnostics;
-  const RulesText given{.text = kRules, .file = "given.yaml"};
+  const embed::RulesText given{.text = kRules, .file = "given.yaml"};
   const Configuration configuration =
       read_configuration("rules_from: {file: /no/such/file}\n", "sluice.yaml", diagnostics, &given);
   EXPECT_EQ(diagnostics.text(), "");
@@ -519,22 +533,23 @@ TEST(Configuration, TakesRulesThatSomebodyHasRead) {
 // Mistakes in the files are at their places in those files, all of them at once.
 TEST(Configuration, LoadsEnvoysRulesAndSaysWhatIsWrongWithThem) {
   const testing::TempFolder folder;
-  const EnvoyConfig envoy{.folder = folder.file("trees"), .merge_domains = false, .modes = {}};
+  const embed::EnvoyConfig envoy{
+      .folder = folder.file("trees"), .merge_domains = false, .modes = {}};
   config::Diagnostics absent;
-  EXPECT_EQ(load_envoy(envoy, absent), nullptr);
+  EXPECT_EQ(embed::load_envoy(envoy, absent), nullptr);
   EXPECT_THAT(absent.text(), HasSubstr("trees"));
 
   std::filesystem::create_directory(envoy.folder);
   std::ofstream{envoy.folder + "/a.yaml"} << "domain: a\ndescriptors: [{key: k}]\n";
   config::Diagnostics none;
-  const auto trees = load_envoy(envoy, none);
+  const auto trees = embed::load_envoy(envoy, none);
   ASSERT_NE(trees, nullptr) << none.text();
   EXPECT_TRUE(trees->has_domain("a"));
 
   std::ofstream{envoy.folder + "/b.yaml"} << "domain: a\n";
   std::ofstream{envoy.folder + "/c.yaml"} << "domain: c\ndescriptors: [{kye: k}]\n";
   config::Diagnostics diagnostics;
-  EXPECT_EQ(load_envoy(envoy, diagnostics), nullptr);
+  EXPECT_EQ(embed::load_envoy(envoy, diagnostics), nullptr);
   EXPECT_THAT(diagnostics.text(), HasSubstr("b.yaml:1:9: the domain 'a' is already in"));
   EXPECT_THAT(diagnostics.text(), HasSubstr("c.yaml:2:16: unknown key 'kye'"));
 }

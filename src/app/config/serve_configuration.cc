@@ -1,11 +1,12 @@
 #include "app/config/serve_configuration.h"
 
-#include "app/config/configuration.h"
 #include "app/config/configuration_grammar.h"
 #include "app/config/serve_grammar.h"
 #include "base/descriptor_limit.h"
 #include "base/duration.h"
 #include "base/text.h"
+#include "config/formats.h"
+#include "embed/config/engine_configuration.h"
 #include "net/loopback.h"
 #include "rules/formats.h"
 
@@ -23,7 +24,9 @@ namespace {
 
 using config::Checked;
 using config::Diagnostics;
+using config::NamedFiles;
 using config::Node;
+using config::parse_size;
 using config::Reader;
 
 // A connection is a descriptor, and its request is one more towards a server.
@@ -305,8 +308,8 @@ class ServeReader {
                             "gateway.ratelimit_headers.partition_secret_file", context_.folder);
     if (file.empty()) return;
     serve.files_read.push_back(file);
-    warn_of_exposure(file, diagnostics_);
-    Parsed<std::string> secret = read_secret(file);
+    embed::warn_of_exposure(file, diagnostics_);
+    Parsed<std::string> secret = embed::read_secret(file);
     if (!secret) {
       ++serve.file_errors;
       return serve.files.error(file, std::move(secret.error()), diagnostics_);

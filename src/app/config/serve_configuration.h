@@ -1,9 +1,9 @@
 // What a server needs besides rules: where to listen, where to pass requests on.
 #pragma once
 
-#include "app/config/named_files.h"
 #include "config/diagnostics.h"
 #include "config/grammar.h"
+#include "config/named_files.h"
 #include "frontend/gateway/gateway_options.h"
 #include "net/endpoint.h"
 #include "net/tls_server.h"
@@ -64,7 +64,7 @@ struct ServeConfig {
   DrainConfig drain;
   bool lacks_descriptors = false;       // for as many connections as there may be by default
   std::vector<std::string> files_read;  // certificates of upstreams, the secret of partitions
-  NamedFiles files;                     // all of its files, and its addresses
+  config::NamedFiles files;             // all of its files, and its addresses
   std::size_t file_errors = 0;          // of the mistakes, those with such a file
 };
 

@@ -23,7 +23,6 @@ namespace sluice::app {
 [[nodiscard]] const config::Section& certificate_section();
 
 extern const config::Format kEndpointFormat;  // 127.0.0.1:8080
-extern const config::Format kTimeFormat;      // a duration in which something can happen
 extern const config::Format kOneHostFormat;   // api.example.com, and not all below it
 
 }  // namespace sluice::app

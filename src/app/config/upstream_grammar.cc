@@ -1,10 +1,12 @@
 // What may be written about servers behind the gateway, and about the way to them.
 #include "app/config/serve_grammar.h"
+#include "config/formats.h"
 #include "rules/formats.h"
 
 namespace sluice::app {
 
 using config::flag;
+using config::kTimeFormat;
 using config::list_of;
 using config::map_of;
 using config::number;

@@ -138,7 +138,7 @@ class Knowable {
   }
 
  private:
-  const ClientsConfig& clients_;
+  const embed::ClientsConfig& clients_;
   bool certificates_;
 };
 
@@ -167,7 +167,7 @@ class Warnings {
     for (const auto& [tier, limits] : rule.tiers->values) amounts(rule, limits);
   }
 
-  void trees(const EnvoyConfig& envoy) {
+  void trees(const embed::EnvoyConfig& envoy) {
     warn(envoy.place,
          fmt::format("no listener asks the trees in {}: they have no effect", envoy.folder),
          "write 'rules' for the gateway; `sluice explain` answers from these trees");
@@ -275,8 +275,8 @@ void warn_of_no_effect(const Configuration& configuration, config::Diagnostics& 
   if (configuration.serve.listen.gateway.empty()) return;
   for (const rules::Rule& rule : configuration.rules.rules) warnings.rule(rule);
   warnings.required_proof();
-  const ExceptionsConfig& exceptions = configuration.exceptions;
-  const ExceptionPlaces& places = configuration.exception_places;
+  const embed::ExceptionsConfig& exceptions = configuration.exceptions;
+  const embed::ExceptionPlaces& places = configuration.exception_places;
   for (std::size_t i = 0; i < exceptions.allow.size(); ++i) {
     warnings.subject(exceptions.allow[i].subject, places.allow[i], "the entry of lists.allow");
   }

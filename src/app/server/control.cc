@@ -71,13 +71,13 @@ bool Control::open(metrics::Registry& registry, ServerFacts& facts,
   registry_ = &registry;
   facts_ = &facts;
   began_with_ = in_force_;
-  state_ = EngineState::open(in_force_, parts_.clock, diagnostics);
+  state_ = embed::EngineState::open(in_force_, parts_.clock, diagnostics);
   Files files = load(in_force_.serve, diagnostics);  // all that is wrong is reported at once
   if (state_ == nullptr || !diagnostics.ok()) return false;
   publish_all(in_force_, std::move(files));
   if (!in_force_.rules_file) return true;
 
-  const RulesFileConfig& config = *in_force_.rules_file;
+  const embed::RulesFileConfig& config = *in_force_.rules_file;
   feed_ = std::make_unique<RuleFeed>(
       config, RuleFeed::Parts{.clock = parts_.clock,
                               .accept = [this](const auto& fetched) { return take_rules(fetched); },
@@ -107,7 +107,7 @@ void Control::reload() {
   config::Diagnostics diagnostics;
   if (apply_file(diagnostics)) return parts_.manager.ready("serving");
   facts_->kept_the_old(parts_.clock.now().wall());
-  parts_.say(LogLevel::error, "kept the old configuration:\n" + all_of(diagnostics).message);
+  parts_.say(LogLevel::error, "kept the old configuration:\n" + embed::all_of(diagnostics).message);
   parts_.manager.ready("serving; the new file is wrong");
 }
 
@@ -130,7 +130,7 @@ bool Control::apply_file(config::Diagnostics& diagnostics) {
   watch(union_of(named, named_));
   Files files = load(next.serve, diagnostics);
   if (!diagnostics.ok()) {
-    (void)load_clients(next.clients, diagnostics);  // all that is wrong is reported at once
+    (void)embed::load_clients(next.clients, diagnostics);  // all that is wrong is reported at once
     return false;
   }
   if (!state_->replace(next, diagnostics)) return false;
@@ -142,7 +142,7 @@ bool Control::apply_file(config::Diagnostics& diagnostics) {
   const std::size_t rules = in_force_.rules.rules.size();
   facts_->took_over(rules, parts_.clock.now().wall());
   parts_.say(LogLevel::info, "configuration reloaded: " + counted(rules, "rule"));
-  if (diagnostics.warnings() > 0) parts_.say(LogLevel::warning, all_of(diagnostics).message);
+  if (diagnostics.warnings() > 0) parts_.say(LogLevel::warning, embed::all_of(diagnostics).message);
   const std::vector<std::string_view> later = need_restart(in_force_);
   if (!later.empty()) {
     parts_.say(LogLevel::warning, fmt::format("needs a restart, and is as before until then: {}",
@@ -152,7 +152,7 @@ bool Control::apply_file(config::Diagnostics& diagnostics) {
 }
 
 // The rules are those of the file itself, unless it names another.
-Configuration Control::read_with(const std::string& text, const RulesText& rules,
+Configuration Control::read_with(const std::string& text, const embed::RulesText& rules,
                                  config::Diagnostics& diagnostics) const {
   return read_configuration(text, parts_.file, diagnostics, &rules);
 }
@@ -197,11 +197,11 @@ Parsed<void> Control::take_rules(const rules::Fetched& fetched) {
 }
 
 Parsed<void> Control::apply_rules(const rules::Fetched& fetched) {
-  RulesText rules{.text = fetched.text, .file = fetched.where};
+  embed::RulesText rules{.text = fetched.text, .file = fetched.where};
   config::Diagnostics diagnostics;
   Configuration next = read_with(text_, rules, diagnostics);
   if (!diagnostics.ok() || !state_->replace_rules(next, diagnostics)) {
-    return tl::unexpected(all_of(diagnostics));
+    return tl::unexpected(embed::all_of(diagnostics));
   }
   publish_rules(next);
 
@@ -213,7 +213,7 @@ Parsed<void> Control::apply_rules(const rules::Fetched& fetched) {
   if (is_first) return {};  // the start reports them
   parts_.say(LogLevel::info,
              fmt::format("rules reloaded from {}: {}", rules_.file, counted(count, "rule")));
-  if (diagnostics.warnings() > 0) parts_.say(LogLevel::warning, all_of(diagnostics).message);
+  if (diagnostics.warnings() > 0) parts_.say(LogLevel::warning, embed::all_of(diagnostics).message);
   return {};
 }
 

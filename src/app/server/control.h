@@ -89,7 +89,7 @@ class Control {
   // In force. The admin listener needs to know whether it may be reached from elsewhere.
   [[nodiscard]] const Configuration& configuration() const noexcept { return in_force_; }
   [[nodiscard]] const Published<ServerSnapshot>& published() const noexcept { return published_; }
-  [[nodiscard]] EngineState& state() noexcept { return *state_; }
+  [[nodiscard]] embed::EngineState& state() noexcept { return *state_; }
   [[nodiscard]] const RuleFeed* feed() const noexcept { return feed_.get(); }  // null: none
   void require_token() noexcept { admin_needs_token_ = true; }
 
@@ -101,7 +101,7 @@ class Control {
     AccessLogSink log;
   };
 
-  [[nodiscard]] Configuration read_with(const std::string& text, const RulesText& rules,
+  [[nodiscard]] Configuration read_with(const std::string& text, const embed::RulesText& rules,
                                         config::Diagnostics& diagnostics) const;
   [[nodiscard]] bool apply_file(config::Diagnostics& diagnostics);
   [[nodiscard]] Files load(const ServeConfig& serve, config::Diagnostics& diagnostics);
@@ -129,10 +129,11 @@ class Control {
   rules::WatchedPaths named_;    // by the configuration in force
   Configuration began_with_;     // for what changes with a restart only
   Configuration in_force_;
-  std::string text_;                                  // of the file in force
-  RulesText rules_{.text = "rules: []", .file = {}};  // of the rules' own file, once it was read
-  bool admin_needs_token_ = false;                    // its listener can be reached from elsewhere
-  std::unique_ptr<EngineState> state_;
+  std::string text_;  // of the file in force
+  embed::RulesText rules_{.text = "rules: []",
+                          .file = {}};  // of the rules' own file, once it was read
+  bool admin_needs_token_ = false;      // its listener can be reached from elsewhere
+  std::unique_ptr<embed::EngineState> state_;
   Published<ServerSnapshot> published_;
 
   // Rules that the feed's thread has handed over, and waits for.

@@ -7,7 +7,7 @@ namespace {
 
 using Options = frontend::AccessFormat::Options;
 
-frontend::LogSecrets secrets_of(const ClientsConfig& clients) {
+frontend::LogSecrets secrets_of(const embed::ClientsConfig& clients) {
   std::vector<std::string> fields = frontend::usual_secret_fields();
   std::vector<std::string> headers = frontend::usual_secret_headers();
   std::vector<std::string> cookies = frontend::usual_secret_cookies();

@@ -27,7 +27,7 @@ class Overview final : public admin::ServerView {
  public:
   struct Parts {
     const ServerFacts& facts;
-    EngineState& state;
+    embed::EngineState& state;
     metrics::Registry& registry;
     const std::vector<std::unique_ptr<ServerWorker>>& workers;
     const RuleFeed* feed;  // null: rules are in the configuration itself

@@ -9,7 +9,7 @@
 namespace sluice::app {
 namespace {
 
-rules::RuleSyncOptions options_for(const RulesFileConfig& config, const Clock& clock) {
+rules::RuleSyncOptions options_for(const embed::RulesFileConfig& config, const Clock& clock) {
   rules::RuleSyncOptions options;
   options.schedule.interval = config.poll_interval;
   options.schedule.retry = std::min(options.schedule.retry, config.poll_interval);
@@ -35,7 +35,7 @@ LogLevel level_of(rules::SyncEvent event) noexcept {
 
 }  // namespace
 
-RuleFeed::RuleFeed(const RulesFileConfig& config, Parts parts)
+RuleFeed::RuleFeed(const embed::RulesFileConfig& config, Parts parts)
     : source_(config.file),
       sync_(source_, std::move(parts.accept), parts.clock, options_for(config, parts.clock),
             [config, say = std::move(parts.say)](const rules::SyncReport& report) {
@@ -43,7 +43,7 @@ RuleFeed::RuleFeed(const RulesFileConfig& config, Parts parts)
               if (!line.empty()) say(level_of(report.event), std::move(line));
             }) {}
 
-std::string line_about(const rules::SyncReport& report, const RulesFileConfig& config) {
+std::string line_about(const rules::SyncReport& report, const embed::RulesFileConfig& config) {
   const std::string why = report.diagnosis.text();
   switch (report.event) {
     case rules::SyncEvent::accepted: return {};  // whoever accepted them says so

@@ -23,7 +23,7 @@ class RuleFeed {
     rules::RuleSync::Accept accept;
     Say say;  // from any thread
   };
-  RuleFeed(const RulesFileConfig& config, Parts parts);
+  RuleFeed(const embed::RulesFileConfig& config, Parts parts);
 
   // Returns when there are rules: the file's, or those of the last run. Else says why there are
   // none.
@@ -39,6 +39,6 @@ class RuleFeed {
 
 // What an operator is told; empty: nothing.
 [[nodiscard]] std::string line_about(const rules::SyncReport& report,
-                                     const RulesFileConfig& config);
+                                     const embed::RulesFileConfig& config);
 
 }  // namespace sluice::app

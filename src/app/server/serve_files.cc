@@ -19,7 +19,7 @@ constexpr std::size_t kTokenBytesMin = 16;
 constexpr std::size_t kTlsFileBytesMax = std::size_t{16} << 20U;
 
 // All that are missing are told of, not only the first.
-bool can_read_all(const net::TlsServerOptions& options, const NamedFiles& files,
+bool can_read_all(const net::TlsServerOptions& options, const config::NamedFiles& files,
                   config::Diagnostics& diagnostics) {
   bool can = true;
   const auto look_at = [&](const std::string& path) {
@@ -44,7 +44,7 @@ std::shared_ptr<const net::TlsServer> load_tls(const ServeConfig& serve,
                                                std::shared_ptr<const net::TicketKeys> tickets) {
   if (!serve.tls) return nullptr;
   for (const net::CertificateFiles& files : serve.tls->options.certificates) {
-    warn_of_exposure(files.key_file, diagnostics);
+    embed::warn_of_exposure(files.key_file, diagnostics);
   }
   net::TlsServerOptions options = serve.tls->options;
   if (!can_read_all(options, serve.files, diagnostics)) return nullptr;
@@ -57,7 +57,7 @@ std::shared_ptr<const net::TlsServer> load_tls(const ServeConfig& serve,
 rules::WatchedPaths named_files(const Configuration& configuration) {
   std::vector<std::string> files = configuration.serve.files_read;
   const auto add = [&files](const std::string& file) { files.push_back(file); };
-  const ClientsConfig& clients = configuration.clients;
+  const embed::ClientsConfig& clients = configuration.clients;
   if (clients.api_keys) {
     add(clients.api_keys->file);
     add(clients.api_keys->secret_file);
@@ -104,8 +104,8 @@ std::shared_ptr<const admin::Guard> load_guard(const ServeConfig& serve,
                                                config::Diagnostics& diagnostics) {
   const AdminConfig& config = serve.admin;
   if (config.token_file.empty()) return std::make_shared<const admin::Guard>();
-  warn_of_exposure(config.token_file, diagnostics);
-  Parsed<std::string> token = read_secret(config.token_file);
+  embed::warn_of_exposure(config.token_file, diagnostics);
+  Parsed<std::string> token = embed::read_secret(config.token_file);
   if (token && token->size() < kTokenBytesMin) {
     token = mistake(fmt::format("the token in '{}' is too short to be safe", config.token_file),
                     "make one by: openssl rand -hex 32");

@@ -35,7 +35,7 @@ class ServerWorker {
     std::unique_ptr<net::EventLoop> loop;
     net::Resolver& resolver;
     gateway::ConnectionCounts& connection_counts;  // shared by all workers
-    EngineState& state;
+    embed::EngineState& state;
     const Published<ServerSnapshot>& published;  // something is
     const frontend::RequestMeters& meters;
     RequestObserver::Operator who;
@@ -79,7 +79,7 @@ class ServerWorker {
   const Published<ServerSnapshot>& published_;
   std::uint64_t version_;  // of the snapshot, and
   std::shared_ptr<const ServerSnapshot> snapshot_;
-  WorkerEngine engine_;
+  embed::WorkerEngine engine_;
   RequestObserver observer_;
   gateway::Gateway gateway_;
   net::Task end_of_turn_;

@@ -31,7 +31,7 @@ struct AccessLogSink {
 [[nodiscard]] Parsed<AccessLogSink> open_access_log(const AccessLogConfig& config);
 
 struct ServerSnapshot {
-  EngineContent engine;
+  embed::EngineContent engine;
   std::shared_ptr<const frontend::DecisionCounters> counters;
   std::shared_ptr<const frontend::AccessFormat::Options> logged;  // what the log shows and hides
   AccessLogSink access_log;

@@ -14,9 +14,9 @@ namespace sluice::app {
 namespace {
 
 void check_state(const Configuration& configuration, config::Diagnostics& diagnostics) {
-  const StateConfig& state = configuration.state;
+  const embed::StateConfig& state = configuration.state;
   if (state.file.empty()) return;
-  const NamedFiles& files = configuration.files;
+  const config::NamedFiles& files = configuration.files;
   const auto used = store::inspect_state_file({.memory = state.memory, .file = state.file});
   if (!used) return files.error(state.file, used.error(), diagnostics);
   if (*used == store::StateFileUse::by_others) {

@@ -172,7 +172,7 @@ class OneWorker {
     config::Diagnostics diagnostics;
     Configuration configuration = read_configuration(file, "sluice.yaml", diagnostics);
     if (diagnostics.ok() && state_ == nullptr) {
-      state_ = EngineState::open(configuration, clock, diagnostics);
+      state_ = embed::EngineState::open(configuration, clock, diagnostics);
     } else if (diagnostics.ok()) {
       (void)state_->replace(configuration, diagnostics);
     }
@@ -214,7 +214,7 @@ class OneWorker {
   gateway::ConnectionCounts connection_counts_;
   metrics::Registry registry_{2};
   std::optional<const frontend::RequestMeters> meters_;
-  std::unique_ptr<EngineState> state_;
+  std::unique_ptr<embed::EngineState> state_;
   Published<ServerSnapshot> published_;
   std::unique_ptr<ServerWorker> worker_;
 };

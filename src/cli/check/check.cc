@@ -1,8 +1,6 @@
 #include "cli/check/check.h"
 
-#include "app/config/api_key_grammar.h"
 #include "app/config/configuration.h"
-#include "app/config/limit_room.h"
 #include "app/server/serve_files.h"
 #include "app/server/start_check.h"
 #include "base/read_file.h"
@@ -10,6 +8,8 @@
 #include "cli/check/bound.h"
 #include "cli/rule_text.h"
 #include "cli/terminal.h"
+#include "embed/config/api_key_grammar.h"
+#include "embed/limit_room.h"
 #include "engine/overrides.h"
 #include "rules/per_text.h"
 #include <sluice/clock.h>
@@ -204,14 +204,14 @@ ExitCode report_mistakes(const config::Diagnostics& diagnostics, const CheckOpti
 std::shared_ptr<const rules::EnvoyRules> look_around(const app::Configuration& configuration,
                                                      const CheckOptions& options,
                                                      config::Diagnostics& diagnostics) {
-  (void)app::load_clients(configuration.clients, diagnostics);
+  (void)embed::load_clients(configuration.clients, diagnostics);
   (void)app::load_tls(configuration.serve, diagnostics);
   (void)app::load_guard(configuration.serve, diagnostics);
   app::check_start(
       configuration,
       options.start ? app::StartCheck::before_a_start : app::StartCheck::beside_a_server,
       diagnostics);
-  return configuration.envoy ? app::load_envoy(*configuration.envoy, diagnostics) : nullptr;
+  return configuration.envoy ? embed::load_envoy(*configuration.envoy, diagnostics) : nullptr;
 }
 
 }  // namespace
@@ -220,7 +220,7 @@ ExitCode check(const CheckOptions& options) {
   if (options.print_schema || options.print_keys_schema || options.print_reference) {
     Output output;
     output.write(options.print_schema        ? app::configuration_schema() + "\n"
-                 : options.print_keys_schema ? app::key_file_schema() + "\n"
+                 : options.print_keys_schema ? embed::key_file_schema() + "\n"
                                              : app::configuration_reference());
     return output.finish(kCommand, ExitCode::ok);
   }
@@ -230,11 +230,11 @@ ExitCode check(const CheckOptions& options) {
     return ExitCode::failure;
   }
   config::Diagnostics diagnostics;
-  const app::RulesText not_looked_at{.text = "rules: []", .file = {}};
+  const embed::RulesText not_looked_at{.text = "rules: []", .file = {}};
   const app::Configuration configuration = app::read_configuration(
       *text, options.file, diagnostics, options.offline ? &not_looked_at : nullptr);
   if (diagnostics.ok()) {
-    auto room = app::check_room(configuration, SystemClock{}.now().wall());
+    auto room = embed::check_room(configuration, SystemClock{}.now());
     if (!room) diagnostics.error(std::move(room.error()));
   }
   const bool is_bad = !diagnostics.ok();

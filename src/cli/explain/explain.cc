@@ -31,12 +31,12 @@ ExitCode explain_request(const ExplainOptions& options, const app::Configuration
   config::Diagnostics diagnostics;
   const SystemClock clock;
   const Now now = clock.now();
-  const auto identifier = app::load_clients(configuration.clients, diagnostics);
+  const auto identifier = embed::load_clients(configuration.clients, diagnostics);
   if (identifier == nullptr) {
     fmt::print(stderr, "{}", diagnostics.text());
     return ExitCode::failure;
   }
-  auto engine = app::OfflineEngine::start(
+  auto engine = embed::OfflineEngine::start(
       configuration, std::min(configuration.state.memory, kTableBytesMax), now);
   if (!engine) {
     complain(kCommand, engine.error().text());
@@ -55,6 +55,7 @@ ExitCode explain_request(const ExplainOptions& options, const app::Configuration
   const engine::Lists lists{configuration.exceptions.allow, configuration.exceptions.deny};
   identity::IdentifierScratch scratch;
   const Story story = story_of({.engine = **engine,
+                                .serve = configuration.serve,
                                 .identifier = *identifier,
                                 .lists = lists,
                                 .request = view,

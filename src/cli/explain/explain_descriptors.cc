@@ -144,15 +144,15 @@ ExitCode explain_descriptors(const ExplainOptions& options,
     return ExitCode::failure;
   }
   config::Diagnostics diagnostics;
-  auto trees = app::load_envoy(*configuration.envoy, diagnostics);
+  auto trees = embed::load_envoy(*configuration.envoy, diagnostics);
   if (trees == nullptr) {
     fmt::print(stderr, "{}", diagnostics.text());
     return ExitCode::failure;
   }
   const SystemClock clock;
   const Now now = clock.now();
-  auto offline = app::OfflineEnvoy::start(std::move(trees), configuration.envoy->modes,
-                                          configuration.state.memory, now);
+  auto offline = embed::OfflineEnvoy::start(std::move(trees), configuration.envoy->modes,
+                                            configuration.state.memory, now);
   if (!offline) {
     complain(kDescriptorsCommand, offline.error().text());
     return ExitCode::failure;

@@ -156,8 +156,7 @@ Story story_of(const StoryParts& parts, identity::IdentifierScratch& scratch) {
   story.address = client_ip_text(story.client.address);
   story.listed = listed(parts, story.client);
   if (!target.ok()) return story;
-  story.route = route_of(parts.engine.configuration().serve, story.host, target.route(),
-                         target.decoded_route());
+  story.route = route_of(parts.serve, story.host, target.route(), target.decoded_route());
 
   identity::MethodScratch method;
   const auto asked_of = [&](const identity::Identity& client) {

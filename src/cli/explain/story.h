@@ -1,9 +1,10 @@
 // What the engine went through for one request, told again slowly.
 #pragma once
 
-#include "embed/offline_engine.h"
+#include "app/config/serve_configuration.h"
 #include "cli/explain/explained_request.h"
 #include "cli/explain/route_story.h"
+#include "embed/offline_engine.h"
 #include "engine/lists.h"
 #include "engine/op.h"
 #include "engine/overrides.h"
@@ -62,7 +63,8 @@ struct Story {
 };
 
 struct StoryParts {
-  const app::OfflineEngine& engine;
+  const embed::OfflineEngine& engine;
+  const app::ServeConfig& serve;  // routes, for the gateway's part
   const identity::Identifier& identifier;
   const engine::Lists& lists;
   const RequestView& request;

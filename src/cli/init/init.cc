@@ -1,7 +1,5 @@
 #include "cli/init/init.h"
 
-#include "app/config/api_key_file.h"
-#include "app/config/api_key_grammar.h"
 #include "app/config/configuration.h"
 #include "base/read_file.h"
 #include "base/replace_file.h"
@@ -9,6 +7,8 @@
 #include "cli/file.h"
 #include "cli/init/recipes.h"
 #include "cli/terminal.h"
+#include "embed/config/api_key_file.h"
+#include "embed/config/api_key_grammar.h"
 #include "identity/api_keys.h"
 
 #include <fmt/format.h>
@@ -122,7 +122,7 @@ std::string key_file(const std::vector<NewKey>& keys) {
     record.tier = key.of.tier;
     record.hash = identity::hash_api_key(key.key);
   }
-  return app::key_file_text(records, fmt::format("./{}", kKeysSchemaName));
+  return embed::key_file_text(records, fmt::format("./{}", kKeysSchemaName));
 }
 
 // As a shell takes it for one word.
@@ -151,7 +151,7 @@ Start start_from(const Recipe& recipe, const fs::path& path) {
   // The last one first, as they are told: each line leans on the one before.
   if (!start.keys.empty()) {
     start.files.push_back({.path = beside(kKeysSchemaName),
-                           .content = app::key_file_schema() + "\n",
+                           .content = embed::key_file_schema() + "\n",
                            .what = "its schema for editors",
                            .is_generated = true});
     start.files.push_back({.path = beside(kKeysName),

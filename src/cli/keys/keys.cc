@@ -1,6 +1,5 @@
 #include "cli/keys/keys.h"
 
-#include "app/config/api_key_file.h"
 #include "app/config/configuration.h"
 #include "base/duration.h"
 #include "base/read_file.h"
@@ -8,6 +7,7 @@
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "cli/terminal.h"
+#include "embed/config/api_key_file.h"
 #include "identity/api_keys.h"
 #include <sluice/clock.h>
 
@@ -104,13 +104,13 @@ Parsed<void> add_to_file(const std::string& path, const ApiKeyRecord& record) {
   std::string longer;
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
-    const Parsed<std::string> text = sluice::read_file(path, app::kKeyFileBytesMax);
+    const Parsed<std::string> text = sluice::read_file(path, embed::kKeyFileBytesMax);
     if (!text) return tl::unexpected(text.error());
-    Parsed<std::string> added = app::with_api_key(*text, path, record);
+    Parsed<std::string> added = embed::with_api_key(*text, path, record);
     if (!added) return tl::unexpected(std::move(added.error()));
     longer = *std::move(added);
   } else {
-    longer = app::key_file_text({record});
+    longer = embed::key_file_text({record});
   }
   return replacement->finish(longer, FileAccess::as_before);
 }
@@ -133,7 +133,7 @@ void tell(const std::string& key, const ApiKeyRecord& record, const CreateKeyOpt
   output.write("This key is shown only now; what is kept of it is its hash.\n\n");
   if (!options.file) {
     output.write(
-        fmt::format("Below 'keys:' in the file of keys:\n\n{}", app::key_file_item(record, 2)));
+        fmt::format("Below 'keys:' in the file of keys:\n\n{}", embed::key_file_item(record, 2)));
     return;
   }
   output.write(fmt::format("{} has it as {}. Next:\n  sluice keys list --file {}\n", *options.file,
@@ -164,7 +164,7 @@ ExitCode create_key(const CreateKeyOptions& options) {
   if (!record) return fail(kCreate, record.error(), ExitCode::usage);
   std::string secret;
   if (!options.secret_file.empty()) {
-    Parsed<std::string> read = app::read_secret(options.secret_file);
+    Parsed<std::string> read = embed::read_secret(options.secret_file);
     if (!read) return fail(kCreate, read.error(), ExitCode::failure);
     secret = *std::move(read);
   }
@@ -185,10 +185,10 @@ ExitCode create_key(const CreateKeyOptions& options) {
 }
 
 ExitCode list_keys(const ListKeysOptions& options) {
-  const Parsed<std::string> text = sluice::read_file(options.file, app::kKeyFileBytesMax);
+  const Parsed<std::string> text = sluice::read_file(options.file, embed::kKeyFileBytesMax);
   if (!text) return fail(kList, text.error(), ExitCode::failure);
   config::Diagnostics diagnostics;
-  const auto records = app::read_api_keys(*text, options.file, diagnostics);
+  const auto records = embed::read_api_keys(*text, options.file, diagnostics);
   if (!diagnostics.ok()) {
     fmt::print(stderr, "{}", diagnostics.text());
     return ExitCode::failure;

@@ -67,13 +67,13 @@ Parsed<std::unique_ptr<RulesRun>> RulesRun::start(const std::string& file, Now n
   const Parsed<std::string> text = sluice::read_file(file, kRulesFileBytesMax);
   if (!text) return tl::unexpected(text.error());
   config::Diagnostics diagnostics;
-  app::Configuration configuration = app::read_configuration(*text, file, diagnostics);
+  const app::Configuration configuration = app::read_configuration(*text, file, diagnostics);
   if (!diagnostics.ok()) {
     return mistake(fmt::format("{} has mistakes\n{}", file, diagnostics.text()),
                    "'sluice check' says the same");
   }
   const std::size_t memory = std::max(configuration.state.memory, kTableBytes);
-  auto engine = app::OfflineEngine::start(std::move(configuration), memory, now);
+  auto engine = embed::OfflineEngine::start(configuration, memory, now);
   if (!engine) return tl::unexpected(std::move(engine.error()));
   auto run = std::make_unique<RulesRun>();
   run->engine_ = *std::move(engine);

@@ -85,7 +85,7 @@ class RulesRun {
   void count(const engine::Op& op);
   [[nodiscard]] Counted& counted(const rules::Rule& rule);
 
-  std::unique_ptr<app::OfflineEngine> engine_;
+  std::unique_ptr<embed::OfflineEngine> engine_;
   std::vector<std::unique_ptr<engine::Op>> spare_;
   std::priority_queue<UnderWay, std::vector<UnderWay>, std::greater<>> under_way_;
   RulesSum sum_;

@@ -1,7 +1,7 @@
 #include "cli/serve/demonstration.h"
 
-#include "app/config/api_key_file.h"
 #include "base/replace_file.h"
+#include "embed/config/api_key_file.h"
 #include "identity/api_keys.h"
 #include "net/listen.h"
 
@@ -88,7 +88,7 @@ std::string keys() {
     records.push_back(
         {.name = tier, .hash = identity::hash_api_key(fmt::format("demo-{}", tier)), .tier = tier});
   }
-  return app::key_file_text(records);
+  return embed::key_file_text(records);
 }
 
 Parsed<std::filesystem::path> make_folder() {

@@ -226,8 +226,8 @@ class Connection : public net::ListHook {
 
   // connection_request.cc
   [[nodiscard]] Step begin_request();
-  [[nodiscard]] store::Completion decide(const RequestView& request);
-  void route(const engine::Decider& worker);
+  [[nodiscard]] engine::Decided decide(const RequestView& request);
+  void route(const engine::ResolvedRequest& request);
   [[nodiscard]] Step after_decision();
   void leave_hold() noexcept;
   [[nodiscard]] Step pass_on();

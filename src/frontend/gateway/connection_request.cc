@@ -80,16 +80,14 @@ Connection::Step Connection::begin_request() {
     keep_alive_ = false;
     return answer(403, "the client certificate has expired");
   }
-  const store::Completion completion = decide(view);
+  const auto [completion, resolved] = decide(view);
   exchange.decided = true;
 
-  // Now, while the worker still knows the request's one spelling.
-  exchange.who.copy(gateway_.worker_.client());
-  exchange.client_hash = hash_of(gateway_.worker_.client());
-  exchange.through_trusted = gateway_.worker_.client().through_trusted;
-  if (exchange.op.reason != engine::Reason::bad_target) {
-    route(gateway_.worker_);
-  }
+  // Before the decider's next request: what is resolved lasts no longer.
+  exchange.who.copy(resolved.client);
+  exchange.client_hash = hash_of(resolved.client);
+  exchange.through_trusted = resolved.client.through_trusted;
+  if (exchange.op.reason != engine::Reason::bad_target) route(resolved);
   if (completion == store::Completion::now) return after_decision();
   phase_ = Phase::waiting;
   arm(std::chrono::milliseconds{20});
@@ -97,27 +95,27 @@ Connection::Step Connection::begin_request() {
 }
 
 // Where a server may read the path in two ways, both have to lead to the same upstream.
-void Connection::route(const engine::Decider& worker) {
+void Connection::route(const engine::ResolvedRequest& request) {
   Exchange& exchange = *exchange_;
   const Router& router = exchange.routing->router;
-  const std::optional<std::size_t> upstream = router.find(worker.host(), worker.path());
-  exchange.has_two_routes = !worker.decoded_path().empty() &&
-                            router.find(worker.host(), worker.decoded_path()) != upstream;
+  const std::optional<std::size_t> upstream = router.find(request.host, request.path);
+  exchange.has_two_routes =
+      !request.decoded_path.empty() && router.find(request.host, request.decoded_path) != upstream;
   if (upstream) exchange.group = exchange.routing->groups[*upstream].get();
 }
 
 // The first request of a worker, and then one in many, is looked at more closely.
-store::Completion Connection::decide(const RequestView& request) {
+engine::Decided Connection::decide(const RequestView& request) {
   engine::Op& op = exchange_->op;
   const bool is_timed = gateway_.counts_.requests % Gateway::kTimedOneIn == 1;
   if (!is_timed) [[likely]]
     return gateway_.worker_.decide(op, request, now());
   const Clock& clock = gateway_.loop_.clock();
   const MonoTime before = clock.now().mono;
-  const store::Completion completion = gateway_.worker_.decide(op, request, now());
+  const engine::Decided decided = gateway_.worker_.decide(op, request, now());
   gateway_.observer_.decided(clock.now().mono - before);
   if (gateway_.worker_.ignores_forwarding(request)) gateway_.observer_.ignored_forwarding();
-  return completion;
+  return decided;
 }
 
 void Connection::on_decided(engine::Op& op) noexcept {

@@ -1,8 +1,7 @@
 #include "rules/source/file_source.h"
 
+#include "rules/rules_file.h"
 #include "rules/source/digest_text.h"
-
-#include <fmt/format.h>
 
 #include <filesystem>
 #include <system_error>
@@ -23,12 +22,8 @@ FileSource::FileSource(const std::string& path, const FileSourceOptions& options
     : path_(absolute(path)), name_("file " + path_), options_(options) {}
 
 Parsed<Fetched> FileSource::fetch() {
-  auto text = read_settled_file(path_, options_.limits);
-  if (!text) return tl::unexpected(std::move(text.error().what));
-  if (text->empty()) {
-    return mistake(fmt::format("{} is empty", path_),
-                   "to have no rules at all, write an empty list of them");
-  }
+  Parsed<std::string> text = read_rules_file(path_, options_.limits);
+  if (!text) return tl::unexpected(std::move(text.error()));
   std::string version = digest_text(*text);
   return Fetched{.text = *std::move(text), .version = std::move(version), .where = path_};
 }

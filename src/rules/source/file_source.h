@@ -1,10 +1,8 @@
 // Rules in one file.
 //
 // The version is a digest of the content: a file that is touched, or replaced by an equal one, has
-// not changed. An empty file is an error and not "no rules": it is what a program that writes in
-// place leaves for a moment, and believing it would switch off every limit. A file that every user
-// may write is rejected for the same reason: each of them could lift all limits. For file systems
-// without permissions there is ReadLimits::world_writable.
+// not changed. What is an error is said in rules/rules_file.h; for file systems that know no
+// permissions there is ReadLimits::world_writable.
 #pragma once
 
 #include "base/read_file.h"

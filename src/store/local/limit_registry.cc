@@ -77,6 +77,18 @@ LimitRecord record_of(const Limit& limit) noexcept {
   return record;
 }
 
+// Fails for what a table cannot count by, or cannot write down.
+Parsed<LimitRecord> checked_record(const Limit& limit) {
+  Parsed<StoredLimit> compiled = StoredLimit::from(limit);
+  if (!compiled) return tl::unexpected(std::move(compiled.error()));
+  const LimitRecord record = record_of(limit);
+  if (limit.timezone && limit.timezone->size() >= record.timezone.size()) {
+    return mistake(fmt::format("the time zone '{}' has too long a name", *limit.timezone),
+                   fmt::format("use at most {} characters", record.timezone.size() - 1));
+  }
+  return record;
+}
+
 Limit limit_of(const LimitRecord& record) {
   Limit limit{.algorithm = static_cast<Algorithm>(record.algorithm),
               .amount = record.amount,
@@ -115,6 +127,10 @@ Nanos unused_for(const LimitRecord& record, WallTime now) noexcept {
 }
 
 }  // namespace
+
+Parsed<std::uint64_t> limit_identity(const Limit& limit) {
+  return checked_record(limit).map([](const LimitRecord& record) { return record.checksum; });
+}
 
 LimitRegistry::LimitRegistry(const Mapping& mapping)
     : mapping_(mapping),
@@ -238,19 +254,14 @@ std::optional<LimitNumber> LimitRegistry::free_number() noexcept {
 
 Parsed<LimitNumber> LimitRegistry::use(const Limit& limit, For who, WallTime now,
                                        const ClearSlots& clear_slots) {
-  Parsed<StoredLimit> compiled = StoredLimit::from(limit);
-  if (!compiled) return tl::unexpected(std::move(compiled.error()));
-  LimitRecord record = record_of(limit);
-  if (limit.timezone && limit.timezone->size() >= record.timezone.size()) {
-    return mistake(fmt::format("the time zone '{}' has too long a name", *limit.timezone),
-                   fmt::format("use at most {} characters", record.timezone.size() - 1));
-  }
+  const Parsed<LimitRecord> record = checked_record(limit);
+  if (!record) return tl::unexpected(record.error());
   const std::lock_guard guard{mutex_};
-  std::optional<LimitNumber> number = recently_used(record, now);
+  std::optional<LimitNumber> number = recently_used(*record, now);
   if (!number) {
     const Mapping::LimitsLock lock{mapping_};
-    number = recorded(record);
-    if (!number) number = add(record, who, now, clear_slots);
+    number = recorded(*record);
+    if (!number) number = add(*record, who, now, clear_slots);
     if (!number && who == For::request) {
       return mistake("the table has no room for limits that requests bring along",
                      "give it more memory");

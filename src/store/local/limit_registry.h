@@ -36,6 +36,9 @@
 
 namespace sluice::store {
 
+// Equal for limits that share one number, in every table. Fails for a limit that no table takes.
+[[nodiscard]] Parsed<std::uint64_t> limit_identity(const Limit& limit);
+
 class LimitRegistry final : public LimitSource {
  public:
   // How long after its drain time an unused limit keeps its number. Processes mark their limits as

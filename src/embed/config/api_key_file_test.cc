@@ -1,6 +1,6 @@
-#include "app/config/api_key_file.h"
+#include "embed/config/api_key_file.h"
 
-#include "app/config/api_key_grammar.h"
+#include "embed/config/api_key_grammar.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::app {
+namespace sluice::embed {
 namespace {
 
 using identity::ApiKey;
@@ -220,4 +220,4 @@ TEST(ApiKeyFile, HasASchemaOfAllItsKeys) {
 }
 
 }  // namespace
-}  // namespace sluice::app
+}  // namespace sluice::embed

@@ -1,8 +1,8 @@
 // Opens the files that a configuration names for telling clients apart, and folders of rules.
-#include "app/config/api_key_file.h"
-#include "app/config/configuration.h"
 #include "base/read_file.h"
 #include "base/text.h"
+#include "embed/config/api_key_file.h"
+#include "embed/config/engine_configuration.h"
 #include "identity/geo.h"
 #include "identity/jwks.h"
 
@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-namespace sluice::app {
+namespace sluice::embed {
 namespace {
 
 using config::Diagnostics;
@@ -164,4 +164,4 @@ std::shared_ptr<const rules::EnvoyRules> load_envoy(const EnvoyConfig& envoy,
   return diagnostics.errors() == errors_before ? trees : nullptr;
 }
 
-}  // namespace sluice::app
+}  // namespace sluice::embed

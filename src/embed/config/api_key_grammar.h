@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace sluice::app {
+namespace sluice::embed {
 
 [[nodiscard]] const config::Section& key_file_section();
 [[nodiscard]] const config::Section& key_section();
@@ -17,4 +17,4 @@ namespace sluice::app {
 extern const config::Format kHashFormat;     // sha256:HEX; what is wrong with it is told without it
 extern const config::Format kInstantFormat;  // RFC 3339
 
-}  // namespace sluice::app
+}  // namespace sluice::embed

@@ -1,19 +1,20 @@
-#include "app/config/api_key_grammar.h"
+#include "embed/config/api_key_grammar.h"
 
-#include "app/config/configuration_grammar.h"
 #include "base/rfc3339.h"
+#include "config/formats.h"
 #include "config/schema.h"
 #include "identity/api_keys.h"
 #include "rules/formats.h"
 
 #include <limits>
 
-namespace sluice::app {
+namespace sluice::embed {
 
 using config::any_list_of;
 using config::flag;
 using config::Format;
 using config::map_of;
+using config::mistake_of;
 using config::number;
 using config::Section;
 using config::text;
@@ -103,4 +104,4 @@ std::string key_file_schema() {
                                                 .title = "API keys of Sluice"});
 }
 
-}  // namespace sluice::app
+}  // namespace sluice::embed

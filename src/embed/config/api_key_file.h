@@ -1,7 +1,7 @@
 // A file of API keys: read, and written by adding to it what a person may read and edit.
 //
 // In YAML, so JSON will do. Everything that is wrong with a file is reported at once, by line and
-// column alone: somebody may have put a key where its hash belongs.
+// column alone: there may be a key where its hash belongs.
 #pragma once
 
 #include "config/diagnostics.h"
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::app {
+namespace sluice::embed {
 
 inline constexpr std::size_t kKeyFileBytesMax = 64U << 20U;
 
@@ -34,4 +34,4 @@ inline constexpr std::size_t kKeyFileBytesMax = 64U << 20U;
 [[nodiscard]] Parsed<std::string> with_api_key(std::string_view text, std::string_view file,
                                                const identity::ApiKeyRecord& record);
 
-}  // namespace sluice::app
+}  // namespace sluice::embed

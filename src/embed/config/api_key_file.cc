@@ -1,11 +1,11 @@
-#include "app/config/api_key_file.h"
+#include "embed/config/api_key_file.h"
 
-#include "app/config/api_key_grammar.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "config/document.h"
 #include "config/grammar.h"
 #include "config/plain.h"
+#include "embed/config/api_key_grammar.h"
 #include "rules/formats.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 #include <set>
 #include <utility>
 
-namespace sluice::app {
+namespace sluice::embed {
 namespace {
 
 using config::Checked;
@@ -223,4 +223,4 @@ Parsed<std::string> with_api_key(std::string_view text, std::string_view file,
   return *longer;
 }
 
-}  // namespace sluice::app
+}  // namespace sluice::embed
