@@ -55,7 +55,7 @@ std::string status_limit_text(const EnvoyStatus& status) {
     return status.limit_remaining == engine::kEnvoyUnlimited ? "unlimited" : "nothing limits it";
   }
   const auto& [amount, unit, name] = *status.current_limit;
-  return fmt::format("{} of {} per {} left{}, all again in {}s", status.limit_remaining, amount,
+  return fmt::format("{} of {} per {} left{}, reset in {}s", status.limit_remaining, amount,
                      rules::to_string(unit), name.empty() ? "" : fmt::format(" ({})", name),
                      status.duration_until_reset.count());
 }

@@ -50,10 +50,10 @@ std::string decision_text(const Decision& decision) {
   }
   std::string text = fmt::format("{} of {} left", decision.remaining, decision.limit);
   if (decision.reset_after > Nanos{0}) {
-    text += fmt::format(", all again in {}", approximate_duration(decision.reset_after));
+    text += fmt::format(", reset in {}", approximate_duration(decision.reset_after));
   }
   if (decision.retry_after) {
-    text += fmt::format(", next in {}", approximate_duration(*decision.retry_after));
+    text += fmt::format(", retry in {}", approximate_duration(*decision.retry_after));
   }
   if (decision.delay > Nanos{0}) {
     text += fmt::format(", queued for {}", approximate_duration(decision.delay));
@@ -151,7 +151,8 @@ std::string verdict_text(const Story& story, const engine::Op& op, const Output&
   }
   if (!has_decision(op)) return text + fmt::format(", which {} wants", op.rule->name);
   if (passes) {
-    return text + fmt::format(", tightest is {}, {}", op.rule->name, decision_text(op.decision));
+    return text +
+           fmt::format(", most restrictive is {}, {}", op.rule->name, decision_text(op.decision));
   }
   if (op.reason == engine::Reason::blocked) {
     return text + fmt::format(" by {} for another {}", op.rule->name,
