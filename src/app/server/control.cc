@@ -5,7 +5,7 @@
 #include "base/read_file.h"
 #include "base/text.h"
 #include "config/document.h"
-#include "frontend/request_meters.h"
+#include "frontend/metrics/request_meters.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "app/server/overview.h"
 
-#include "frontend/server_metrics.h"
+#include "frontend/metrics/server_metrics.h"
 
 #include <algorithm>
 #include <string_view>

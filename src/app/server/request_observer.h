@@ -7,10 +7,10 @@
 #include "app/server/log_line.h"
 #include "app/server/log_throttle.h"
 #include "app/server/snapshot.h"
-#include "frontend/access_log.h"
-#include "frontend/decision_counters.h"
+#include "frontend/access_log/access_log.h"
 #include "frontend/gateway/gateway.h"
-#include "frontend/request_meters.h"
+#include "frontend/metrics/decision_counters.h"
+#include "frontend/metrics/request_meters.h"
 
 #include <cstdint>
 #include <functional>

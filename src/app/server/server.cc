@@ -7,7 +7,7 @@
 #include "base/descriptor_limit.h"
 #include "base/duration.h"
 #include "base/mapped_files.h"
-#include "frontend/server_metrics.h"
+#include "frontend/metrics/server_metrics.h"
 #include "metrics/process_metrics.h"
 #include "net/listen.h"
 

@@ -18,7 +18,7 @@
 #include "app/server/server_worker.h"
 #include "config/diagnostics.h"
 #include "frontend/gateway/connection_counts.h"
-#include "frontend/request_meters.h"
+#include "frontend/metrics/request_meters.h"
 #include "metrics/registry.h"
 #include "net/event_loop.h"
 #include "net/inherited.h"

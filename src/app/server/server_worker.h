@@ -13,7 +13,7 @@
 #include "embed/engine_state.h"
 #include "frontend/gateway/connection_counts.h"
 #include "frontend/gateway/gateway.h"
-#include "frontend/request_meters.h"
+#include "frontend/metrics/request_meters.h"
 #include "metrics/registry.h"
 #include "net/event_loop.h"
 #include "net/resolver.h"

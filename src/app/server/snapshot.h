@@ -10,10 +10,10 @@
 #include "app/config/serve_configuration.h"
 #include "app/server/log_file.h"
 #include "embed/engine_state.h"
-#include "frontend/access_record.h"
+#include "frontend/access_log/access_record.h"
 #include "frontend/admin/guard.h"
-#include "frontend/decision_counters.h"
 #include "frontend/gateway/gateway_options.h"
+#include "frontend/metrics/decision_counters.h"
 #include "net/tls_server.h"
 #include <sluice/diagnostic.h>
 

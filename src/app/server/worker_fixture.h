@@ -12,8 +12,8 @@
 #include "base/published.h"
 #include "embed/engine_state.h"
 #include "frontend/gateway/connection_counts.h"
-#include "frontend/request_meters.h"
-#include "frontend/server_metrics.h"
+#include "frontend/metrics/request_meters.h"
+#include "frontend/metrics/server_metrics.h"
 #include "net/net_fixture.h"
 #include <sluice/address.h>
 #include <sluice/clock.h>

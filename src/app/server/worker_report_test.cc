@@ -1,7 +1,7 @@
 #include "app/server/worker_report.h"
 
 #include "app/server/gauges.h"
-#include "frontend/server_metrics.h"
+#include "frontend/metrics/server_metrics.h"
 
 #include <gtest/gtest.h>
 

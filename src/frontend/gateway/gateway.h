@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "engine/decider.h"
-#include "frontend/access_record.h"
+#include "frontend/access_log/access_record.h"
 #include "frontend/gateway/buffer_pool.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/connection_counts.h"

@@ -3,9 +3,9 @@
 // Plain data, checked by whoever reads the configuration. Immutable once the gateway has it.
 #pragma once
 
-#include "frontend/answers.h"
 #include "frontend/gateway/forwarding.h"
-#include "frontend/request_meters.h"
+#include "frontend/metrics/request_meters.h"
+#include "frontend/responses/answers.h"
 #include "identity/ip_range_set.h"
 #include "net/endpoint.h"
 #include "net/http/fault.h"
