@@ -5,10 +5,11 @@
 // file of rules is read with it.
 #pragma once
 
-#include "app/config/named_files.h"
 #include "app/config/serve_configuration.h"
 #include "config/diagnostics.h"
 #include "config/grammar.h"
+#include "config/named_files.h"
+#include "config/secret_file.h"
 #include "engine/client_policy.h"
 #include "engine/envoy_snapshot.h"
 #include "engine/lists.h"
@@ -32,6 +33,9 @@
 #include <vector>
 
 namespace sluice::app {
+
+using config::read_secret;
+using config::warn_of_exposure;
 
 struct StateConfig {
   std::size_t memory = std::size_t{64} << 20U;
@@ -137,11 +141,6 @@ struct RulesText {
 // The trees in the folder that the configuration names. Null if there is anything wrong with them.
 [[nodiscard]] std::shared_ptr<const rules::EnvoyRules> load_envoy(const EnvoyConfig& envoy,
                                                                   config::Diagnostics& diagnostics);
-
-// A secret of its own file, without the line break that such a file often ends with.
-[[nodiscard]] Parsed<std::string> read_secret(const std::string& path);
-// Warns where other users of this machine may read it. An empty path is none.
-void warn_of_exposure(const std::string& secret_file, config::Diagnostics& diagnostics);
 
 // The grammar, for editors and for the reference.
 [[nodiscard]] config::Shape configuration_shape();

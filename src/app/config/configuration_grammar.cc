@@ -3,7 +3,6 @@
 #include "app/config/api_key_grammar.h"
 #include "app/config/configuration.h"
 #include "app/config/serve_configuration.h"
-#include "app/config/serve_grammar.h"
 #include "base/text.h"
 #include "config/reference.h"
 #include "config/schema.h"
@@ -13,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <utility>
 
 namespace sluice::app {
@@ -40,21 +38,8 @@ Parsed<IpRange> parse_proxy(std::string_view text) {
   return rules::parse_address_range(text == "unix" ? "0.0.0.0" : text);
 }
 
-Parsed<std::uint64_t> parse_size(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, unsigned>, 3> kUnits{
-      {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}}};
-  for (const auto& [unit, bits] : kUnits) {
-    if (!text.ends_with(unit)) continue;
-    const auto amount = parse_number(text.substr(0, text.size() - unit.size()));
-    if (amount && *amount > 0 && *amount < std::uint64_t{1} << (44 - bits)) return *amount << bits;
-  }
-  return mistake(fmt::format("{} is no size", quoted(text)),
-                 "write a number and KiB, MiB or GiB, as in 64MiB");
-}
-
 const Format kProxyFormat{"PROXY", "^([0-9A-Fa-f.:]+(/[0-9]{1,3})?|unix)$",
                           mistake_of<parse_proxy>};
-const Format kSizeFormat{"SIZE", "^[0-9]+(KiB|MiB|GiB)$", mistake_of<parse_size>};
 
 namespace {
 

@@ -1,6 +1,7 @@
 // What may be written in a configuration file besides rules.
 #pragma once
 
+#include "config/formats.h"
 #include "config/grammar.h"
 #include <sluice/address.h>
 #include <sluice/diagnostic.h>
@@ -9,6 +10,11 @@
 #include <string_view>
 
 namespace sluice::app {
+
+using config::kSizeFormat;
+using config::kTimeFormat;
+using config::mistake_of;
+using config::parse_size;
 
 [[nodiscard]] const config::Section& configuration_section();
 [[nodiscard]] const config::Section& state_section();
@@ -21,17 +27,8 @@ namespace sluice::app {
 [[nodiscard]] const config::Section& override_section();
 [[nodiscard]] const config::Section& rules_from_section();
 
-// What is wrong with a text, by the function that reads it.
-template <auto Parse>
-[[nodiscard]] std::optional<Diagnostic> mistake_of(std::string_view text) {
-  const auto parsed = Parse(text);
-  return parsed ? std::nullopt : std::optional{parsed.error()};
-}
-
-extern const config::Format kSizeFormat;     // 64MiB
 extern const config::Format kSubjectFormat;  // ip=10.0.0.0/8, user=ann
 extern const config::Format kProxyFormat;    // 10.0.0.0/8, unix
-[[nodiscard]] Parsed<std::uint64_t> parse_size(std::string_view text);
 [[nodiscard]] Parsed<IpRange> parse_proxy(std::string_view text);
 
 }  // namespace sluice::app

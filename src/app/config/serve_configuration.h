@@ -1,9 +1,9 @@
 // What a server needs besides rules: where to listen, where to pass requests on.
 #pragma once
 
-#include "app/config/named_files.h"
 #include "config/diagnostics.h"
 #include "config/grammar.h"
+#include "config/named_files.h"
 #include "frontend/gateway/gateway_options.h"
 #include "net/endpoint.h"
 #include "net/tls_server.h"
@@ -19,6 +19,8 @@
 #include <vector>
 
 namespace sluice::app {
+
+using config::NamedFiles;
 
 struct GatewayListener {
   net::Endpoint endpoint;

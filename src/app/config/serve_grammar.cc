@@ -2,7 +2,6 @@
 
 #include "app/config/configuration_grammar.h"
 #include "app/config/serve_configuration.h"
-#include "base/duration.h"
 #include "base/text.h"
 #include "net/endpoint.h"
 #include "net/http/message.h"
@@ -13,15 +12,6 @@
 
 namespace sluice::app {
 namespace {
-
-// What nothing means differs from one time to the next: at once, or never. Where it is useful, the
-// key says so and takes any duration.
-std::optional<Diagnostic> check_time(std::string_view text) {
-  const Parsed<Nanos> time = parse_duration(text);
-  if (!time) return time.error();
-  if (*time >= std::chrono::milliseconds{1}) return std::nullopt;
-  return Diagnostic{std::string{text} + " leaves no time at all", "write at least 1ms, as in 10s"};
-}
 
 std::optional<Diagnostic> check_one_host(std::string_view text) {
   if (!text.starts_with('*')) return rules::kHostFormat.check(text);
@@ -42,7 +32,6 @@ using config::text;
 using config::word;
 
 const Format kEndpointFormat{"ENDPOINT", "^(unix:.+|.*:[0-9]+)$", mistake_of<net::Endpoint::parse>};
-const Format kTimeFormat{"DURATION", "^([0-9]+(ns|us|ms|s|m|h|d|w))+$", check_time};
 const Format kOneHostFormat{"HOST", "^[^/*]+$", check_one_host};
 
 const Section& listener_section() {

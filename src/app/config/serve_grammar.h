@@ -1,9 +1,12 @@
 // What may be written about listeners, upstreams and routes.
 #pragma once
 
+#include "config/formats.h"
 #include "config/grammar.h"
 
 namespace sluice::app {
+
+using config::kTimeFormat;
 
 [[nodiscard]] const config::Section& listen_section();
 [[nodiscard]] const config::Section& listener_section();
@@ -23,7 +26,6 @@ namespace sluice::app {
 [[nodiscard]] const config::Section& certificate_section();
 
 extern const config::Format kEndpointFormat;  // 127.0.0.1:8080
-extern const config::Format kTimeFormat;      // a duration in which something can happen
 extern const config::Format kOneHostFormat;   // api.example.com, and not all below it
 
 }  // namespace sluice::app
