@@ -1,16 +1,19 @@
 // What may be written about servers behind the gateway, and about the way to them.
-#include "app/config/serve_grammar.h"
+#include "frontend/frontend.h"
+#include "frontend/gateway/gateway_grammar.h"
 #include "rules/formats.h"
 
-namespace sluice::app {
+namespace sluice::gateway {
 
 using config::flag;
+using config::kTimeFormat;
 using config::list_of;
 using config::map_of;
 using config::number;
 using config::Section;
 using config::text;
 using config::word;
+using frontend::kEndpointFormat;
 
 const Section& server_section() {
   static const Section kSection{.name = "server",
@@ -166,4 +169,4 @@ const Section& route_section() {
   return kSection;
 }
 
-}  // namespace sluice::app
+}  // namespace sluice::gateway

@@ -1,4 +1,4 @@
-#include "frontend/admin/status_report.h"
+#include "frontend/admin/status_json.h"
 
 #include "base/rfc3339.h"
 #include "base/text.h"
@@ -10,6 +10,15 @@
 
 namespace sluice::admin {
 namespace {
+
+using frontend::ListenerStatus;
+using frontend::NamedCounts;
+using frontend::ReloadStatus;
+using frontend::RulesFileStatus;
+using frontend::ServerStatus;
+using frontend::StatusReport;
+using frontend::TableFullStatus;
+using frontend::UpstreamStatus;
 
 // Nobody wants to read the nanoseconds of a start.
 std::string instant(WallTime time) {

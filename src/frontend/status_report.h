@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice::admin {
+namespace sluice::frontend {
 
 // In the order in which they are to be shown.
 using NamedCounts = std::vector<std::pair<std::string, std::uint64_t>>;
@@ -97,7 +97,4 @@ struct StatusReport {
   return server.ejected_by < workers;
 }
 
-// One object; fields are added, never renamed.
-[[nodiscard]] std::string status_json(const StatusReport& report);
-
-}  // namespace sluice::admin
+}  // namespace sluice::frontend
