@@ -30,6 +30,13 @@ function(sluice_library name)
   endif()
 endfunction()
 
+# sluice_frontend(gateway SOURCES ... DEPENDS ...): the library of one front end, called
+# sluice_frontend_NAME. The server links all of them.
+function(sluice_frontend name)
+  sluice_library(frontend_${name} ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY SLUICE_FRONTENDS sluice_frontend_${name})
+endfunction()
+
 # sluice_test(core SOURCES calendar_test.cc ... DEPENDS sluice_core): one test program per folder,
 # called NAME_test. ctest knows it as NAME, or as NAME.1 to NAME.N where SHARDS N splits its tests
 # among N processes.

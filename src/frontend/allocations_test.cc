@@ -1,11 +1,11 @@
 // What is said about a request is said without an allocation. A program of its own, since it counts
 // them.
 
-#include "frontend/access_log.h"
-#include "frontend/answers.h"
-#include "frontend/decision_counters.h"
-#include "frontend/frontend_fixture.h"
+#include "frontend/access_log/access_log.h"
+#include "frontend/metrics/decision_counters.h"
+#include "frontend/responses/answers.h"
 #include "support/counted_new.h"
+#include "support/frontend_fixture.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // The pages about headers and metrics, held against what is really sent and counted.
 
 #include "base/read_file.h"
-#include "frontend/answers.h"
-#include "frontend/frontend_fixture.h"
-#include "frontend/server_metrics.h"
+#include "frontend/metrics/server_metrics.h"
+#include "frontend/responses/answers.h"
 #include "metrics/process_metrics.h"
+#include "support/frontend_fixture.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "cli/replay/access_log.h"
-#include "frontend/access_record.h"
+#include "frontend/access_log/access_record.h"
 #include "fuzz.h"
 
 #include <algorithm>

@@ -29,7 +29,7 @@ struct Ended {
   std::uint32_t retries = 0;
 };
 
-class Play final : gateway::Observer {
+class Play final : frontend::Observer {
  public:
   Play(Stage& stage, Variant variant);
 

@@ -2,6 +2,8 @@
 
 #include "base/descriptor_limit.h"
 #include "embed/config/server_keys.h"
+#include "frontend/admin/admin_config.h"
+#include "frontend/gateway/gateway_config.h"
 #include "support/temp_folder.h"
 
 #include <fmt/format.h>
@@ -33,6 +35,14 @@ Configuration read(std::string_view text) {
   Configuration configuration = read_configuration(text, "dir/sluice.yaml", diagnostics);
   EXPECT_TRUE(diagnostics.ok()) << diagnostics.text();
   return configuration;
+}
+
+gateway::GatewayOptions gateway_of(const Configuration& configuration) {
+  return *gateway::config_in(configuration.serve.frontends).options;
+}
+
+const admin::AdminConfig& admin_of(const ServeConfig& serve) {
+  return dynamic_cast<const admin::AdminConfig&>(*serve.frontends.at(1));
 }
 
 std::string mistakes(std::string_view text) {
@@ -179,7 +189,7 @@ listen: {gateway: ':8080'}
 upstreams: {app: {servers: [':3000']}}
 )";
   const auto route = [&](const std::string& more) {
-    return read(file + more).serve.gateway.routes.at(0);
+    return gateway_of(read(file + more)).routes.at(0);
   };
   const std::string api = "routes: [{host: API.Example.com., path: /V1/**, upstream: app}]\n";
   EXPECT_THAT(route(api).hosts, ElementsAre("api.example.com"));
@@ -224,7 +234,7 @@ TEST(Configuration, NamesTheHeadersThatClientsAreToldApartBy) {
   const std::string clients =
       "clients: {trusted_proxies: 10.0.0.0/8, client_ip_header: CF-Connecting-IP, "
       "api_keys: {header: [X-Key], query: key, file: k.json}}\n";
-  EXPECT_THAT(read(std::string{kRules} + clients).serve.gateway.identifying_headers,
+  EXPECT_THAT(gateway_of(read(std::string{kRules} + clients)).identifying_headers,
               ElementsAre("cf-connecting-ip", "x-key"));
 }
 
@@ -246,7 +256,7 @@ TEST(Configuration, WantsTimesInWhichSomethingCanHappen) {
       read(file +
            "upstreams: {app: {servers: [':1'], request_timeout: 0s, ejection_time: 0s}}\n"
            "routes: [{upstream: app}]\ndrain: {delay: 0s, timeout: 0s}\n");
-  EXPECT_EQ(off.serve.gateway.upstreams.at(0).request_timeout, 0s)
+  EXPECT_EQ(gateway_of(off).upstreams.at(0).request_timeout, 0s)
       << "where it is said what it means";
 }
 
@@ -266,34 +276,35 @@ TEST(Configuration, WarnsOfMoreConnectionsThanDescriptors) {
 
 // Half of the descriptors are for the way to servers.
 TEST(Configuration, TakesNoMoreConnectionsThanThereAreDescriptorsForUnlessTheyAreWritten) {
-  EXPECT_EQ(connections_within(1024, 2), 240U);
-  EXPECT_EQ(connections_within(64 + 2 * 2 * 50'000, 2), 50'000U);
-  EXPECT_EQ(connections_within(10, 2), 1U);
-  EXPECT_EQ(connections_within(std::numeric_limits<std::uint64_t>::max(), 1),
+  EXPECT_EQ(gateway::connections_within(1024, 2), 240U);
+  EXPECT_EQ(gateway::connections_within(64 + 2 * 2 * 50'000, 2), 50'000U);
+  EXPECT_EQ(gateway::connections_within(10, 2), 1U);
+  EXPECT_EQ(gateway::connections_within(std::numeric_limits<std::uint64_t>::max(), 1),
             std::numeric_limits<std::uint32_t>::max());
   const std::string many = std::string{kRules} + "workers: 1024\n";
-  const std::uint32_t room = std::min(connections_within(descriptors_max(), 1024), 50'000U);
+  const std::uint32_t room =
+      std::min(gateway::connections_within(descriptors_max(), 1024), 50'000U);
   for (const char* gateway : {"", "gateway: {via: false}\n"}) {
-    const ServeConfig serve = read(many + gateway).serve;
-    EXPECT_EQ(serve.gateway.max_connections_per_worker, room);
-    EXPECT_EQ(serve.lacks_descriptors, room < 50'000);
-    EXPECT_FALSE(why_fewer_connections(serve)) << "there is no gateway";
+    const Configuration configuration = read(many + gateway);
+    const gateway::GatewayConfig& config = gateway::config_in(configuration.serve.frontends);
+    EXPECT_EQ(config.options->max_connections_per_worker, room);
+    EXPECT_EQ(config.lacks_descriptors, room < 50'000);
+    EXPECT_FALSE(config.start_warning()) << "there is no gateway";
   }
-  const ServeConfig written =
-      read(std::string{kRules} + "workers: 1\ngateway: {max_connections_per_worker: 7}\n").serve;
-  EXPECT_EQ(written.gateway.max_connections_per_worker, 7U);
-  EXPECT_FALSE(written.lacks_descriptors);
+  const Configuration written =
+      read(std::string{kRules} + "workers: 1\ngateway: {max_connections_per_worker: 7}\n");
+  EXPECT_EQ(gateway_of(written).max_connections_per_worker, 7U);
+  EXPECT_FALSE(gateway::config_in(written.serve.frontends).lacks_descriptors);
 }
 
 TEST(Configuration, SaysHowRequestsAreSentToServers) {
-  const ServeConfig serve = read(std::string{kRules} +
-                                 "upstreams: {a: {servers: [':1'], send_timeout: 5s}, "
-                                 "b: {servers: [':1']}}\ngateway: {via: false}\n")
-                                .serve;
-  EXPECT_EQ(serve.gateway.upstreams.at(0).send_timeout, std::chrono::seconds{5});
-  EXPECT_EQ(serve.gateway.upstreams.at(1).send_timeout, std::chrono::seconds{30});
-  EXPECT_FALSE(serve.gateway.adds_via);
-  EXPECT_TRUE(read(std::string{kRules}).serve.gateway.adds_via);
+  const gateway::GatewayOptions options =
+      gateway_of(read(std::string{kRules} + "upstreams: {a: {servers: [':1'], send_timeout: 5s}, "
+                                            "b: {servers: [':1']}}\ngateway: {via: false}\n"));
+  EXPECT_EQ(options.upstreams.at(0).send_timeout, std::chrono::seconds{5});
+  EXPECT_EQ(options.upstreams.at(1).send_timeout, std::chrono::seconds{30});
+  EXPECT_FALSE(options.adds_via);
+  EXPECT_TRUE(gateway_of(read(std::string{kRules})).adds_via);
   EXPECT_THAT(
       mistakes(std::string{kRules} + "upstreams: {a: {servers: [':1'], send_timeout: 0s}}\n"),
       HasSubstr("0s leaves no time at all"));
@@ -301,8 +312,9 @@ TEST(Configuration, SaysHowRequestsAreSentToServers) {
 
 TEST(Configuration, LeavesThePoolToDemandUnlessItHasAMaximum) {
   const auto kept = [](const std::string& options) {
-    return read(std::string{kRules} + "upstreams: {app: {servers: [':1']" + options + "}}\n")
-        .serve.gateway.upstreams.at(0)
+    return gateway_of(
+               read(std::string{kRules} + "upstreams: {app: {servers: [':1']" + options + "}}\n"))
+        .upstreams.at(0)
         .keepalive_connections;
   };
   EXPECT_EQ(kept(""), std::nullopt);
@@ -321,10 +333,11 @@ TEST(Configuration, WantsOneHostForAnUpstream) {
 }
 
 TEST(Configuration, NamesTheHostAndTheCertificateOfAnUpstreamApart) {
-  const auto upstream = read(std::string{kRules} +
-                             "upstreams: {app: {servers: [':1'], host_header: app.example,\n"
-                             "  tls: {server_name: tls.example, verify: false}}}\n")
-                            .serve.gateway.upstreams.at(0);
+  const auto upstream =
+      gateway_of(read(std::string{kRules} +
+                      "upstreams: {app: {servers: [':1'], host_header: app.example,\n"
+                      "  tls: {server_name: tls.example, verify: false}}}\n"))
+          .upstreams.at(0);
   EXPECT_EQ(upstream.host_header, "app.example");
   EXPECT_EQ(upstream.tls_server_name, "tls.example");
 }
@@ -441,8 +454,8 @@ listen: {admin: [127.0.0.1:9090, 'unix:/run/admin.sock', '[::1]:9090', 'localhos
 drain: {delay: 5s, timeout: 1m}
 )")
                                 .serve;
-  EXPECT_EQ(serve.listen.admin.size(), 4U);
-  EXPECT_EQ(serve.admin.token_file, "");
+  EXPECT_EQ(admin_of(serve).listen.size(), 4U);
+  EXPECT_EQ(admin_of(serve).token_file, "");
   EXPECT_EQ(serve.drain.delay, 5s);
   EXPECT_EQ(serve.drain.timeout, 1min);
   EXPECT_EQ(read(kRules).serve.drain.delay, 0s);
@@ -455,7 +468,7 @@ TEST(Configuration, WantsATokenForWhatCanBeReachedFromElsewhere) {
     const std::string listen = fmt::format("{}listen: {{admin: {}}}\n", kRules, address);
     EXPECT_THAT(mistakes(listen), HasSubstr("reachable from other machines")) << address;
     const ServeConfig serve = read(listen + "admin: {token_file: t}\n").serve;
-    EXPECT_EQ(serve.admin.token_file, "dir/t") << address;
+    EXPECT_EQ(admin_of(serve).token_file, "dir/t") << address;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "engine/subject.h"
+#include "frontend/gateway/gateway_config.h"
 #include "rules/per_text.h"
 
 #include <fmt/format.h>
@@ -29,13 +30,16 @@ struct Unknown {
 };
 using Why = std::optional<Unknown>;  // nothing: it may be known
 
+bool has_client_ca(const gateway::GatewayConfig& gateway) {
+  return gateway.tls_files && !gateway.tls_files->client_ca_file.empty();
+}
+
 // What can be known of the clients of a gateway.
 class Knowable {
  public:
   explicit Knowable(const Configuration& configuration)
       : clients_(configuration.clients),
-        certificates_(configuration.serve.tls &&
-                      !configuration.serve.tls->options.client_ca_file.empty()) {}
+        certificates_(has_client_ca(gateway::config_in(configuration.serve.frontends))) {}
 
   [[nodiscard]] Why authenticated() const {
     if (clients_.api_keys || clients_.jwt || certificates_) return {};
@@ -272,7 +276,7 @@ class Warnings {
 void warn_of_no_effect(const Configuration& configuration, config::Diagnostics& diagnostics) {
   Warnings warnings{configuration, diagnostics};
   if (configuration.envoy) warnings.trees(*configuration.envoy);
-  if (configuration.serve.listen.gateway.empty()) return;
+  if (gateway::config_in(configuration.serve.frontends).listen.empty()) return;
   for (const rules::Rule& rule : configuration.rules.rules) warnings.rule(rule);
   warnings.required_proof();
   const embed::ExceptionsConfig& exceptions = configuration.exceptions;

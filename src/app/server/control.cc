@@ -1,11 +1,11 @@
 #include "app/server/control.h"
 
+#include "app/config/frontends.h"
 #include "app/server/logged_fields.h"
 #include "app/server/serve_files.h"
 #include "base/read_file.h"
 #include "base/text.h"
 #include "config/document.h"
-#include "frontend/request_meters.h"
 
 #include <fmt/format.h>
 
@@ -34,15 +34,6 @@ rules::WatchedPaths union_of(const rules::WatchedPaths& a, const rules::WatchedP
   std::ranges::set_union(a.files, b.files, std::back_inserter(all.files));
   std::ranges::set_union(a.folders, b.folders, std::back_inserter(all.folders));
   return all;
-}
-
-// Requests to an upstream are counted under its name.
-std::shared_ptr<const gateway::GatewayOptions> metered(gateway::GatewayOptions options,
-                                                       metrics::Registry& registry) {
-  for (gateway::UpstreamOptions& upstream : options.upstreams) {
-    upstream.meters = std::make_shared<const frontend::UpstreamMeters>(registry, upstream.name);
-  }
-  return std::make_shared<const gateway::GatewayOptions>(std::move(options));
 }
 
 }  // namespace
@@ -143,7 +134,7 @@ bool Control::apply_file(config::Diagnostics& diagnostics) {
   facts_->took_over(rules, parts_.clock.now().wall());
   parts_.say(LogLevel::info, "configuration reloaded: " + counted(rules, "rule"));
   if (diagnostics.warnings() > 0) parts_.say(LogLevel::warning, embed::all_of(diagnostics).message);
-  const std::vector<std::string_view> later = need_restart(in_force_);
+  const std::vector<std::string> later = need_restart(in_force_);
   if (!later.empty()) {
     parts_.say(LogLevel::warning, fmt::format("needs a restart, and is as before until then: {}",
                                               fmt::join(later, ", ")));
@@ -158,21 +149,23 @@ Configuration Control::read_with(const std::string& text, const embed::RulesText
 }
 
 Control::Files Control::load(const ServeConfig& serve, config::Diagnostics& diagnostics) {
-  Files files{.tls = load_tls(serve, diagnostics, tickets_.keys()),
-              .guard = load_guard(serve, diagnostics),
-              .log = {}};
-  const bool has_log = published_.version() > 0;
-  if (has_log) files.log = snapshot().access_log;
-  if (!has_log || serve.access_log != files.log.config) {
+  Files files;
+  const bool is_start = published_.version() == 0;
+  const ServerSnapshot before = is_start ? ServerSnapshot{} : snapshot();
+  for (std::size_t i = 0; i < parts_.frontends.size(); ++i) {
+    const frontend::FrontendConfig* const in_force = is_start ? nullptr : before.frontends[i].get();
+    files.frontends.push_back(
+        parts_.frontends[i]->load(serve.frontends[i], in_force, load_parts(serve), diagnostics));
+  }
+  files.log = before.access_log;
+  if (is_start || serve.access_log != files.log.config) {
     if (auto opened = load_access_log(serve, diagnostics)) files.log = *std::move(opened);
   }
-  if (!has_same_admin(serve)) return files;
-  if (admin_needs_token_ && serve.admin.token_file.empty()) {
-    diagnostics.error(
-        {.message = "the admin listener would be reachable from other machines without a token",
-         .remedy = "write admin: {token_file: FILE}"});
-  }
   return files;
+}
+
+frontend::LoadParts Control::load_parts(const ServeConfig& serve) const {
+  return {.files = serve.files, .registry = *registry_, .tickets = tickets_.keys()};
 }
 
 // ---- the rules' own file ----------------------------------------------------------------------
@@ -238,19 +231,20 @@ void Control::publish_all(const Configuration& configuration, Files files) {
   const ServeConfig& serve = configuration.serve;
   ServerSnapshot next;
   if (published_.version() > 0) next = snapshot();
-  next.gateway = metered(serve.gateway, *registry_);
-  next.tls = std::move(files.tls);
+  next.frontends = std::move(files.frontends);
   next.access_log = std::move(files.log);
   next.drain = serve.drain;
-  // Until a restart the listener keeps its address; without a token it may be too open there.
-  if (has_same_admin(serve) || !serve.admin.token_file.empty()) next.guard = std::move(files.guard);
   publish(with_rules(std::move(next), configuration));
 }
 
 void Control::publish_rules(const Configuration& configuration) {
   ServerSnapshot next = snapshot();
+  const ServeConfig& serve = configuration.serve;
   if (!reads_paths_alike(configuration.rules, in_force_.rules)) {
-    next.gateway = metered(configuration.serve.gateway, *registry_);
+    for (std::size_t i = 0; i < parts_.frontends.size(); ++i) {
+      next.frontends[i] = parts_.frontends[i]->with_paths(next.frontends[i], *serve.frontends[i],
+                                                          load_parts(serve));
+    }
   }
   publish(with_rules(std::move(next), configuration));
 }
@@ -266,12 +260,19 @@ ServerSnapshot Control::with_rules(ServerSnapshot snapshot,
 }
 
 void Control::publish(ServerSnapshot snapshot) {
-  const auto before = published_.version() > 0 ? published_.get()->gateway : snapshot.gateway;
-  if (before != snapshot.gateway) {
-    parts_.upstreams_replaced(before->upstreams, snapshot.gateway->upstreams);
-  }
+  if (published_.version() > 0) tell_replaced_upstreams(snapshot);
   published_.publish(std::make_shared<const ServerSnapshot>(std::move(snapshot)));
   parts_.wake();
+}
+
+void Control::tell_replaced_upstreams(const ServerSnapshot& next) const {
+  const std::shared_ptr<const ServerSnapshot> before = published_.get();
+  for (std::size_t i = 0; i < parts_.frontends.size(); ++i) {
+    if (next.frontends[i] == before->frontends[i]) continue;
+    const auto kept =
+        parts_.frontends[i]->kept_upstreams(*before->frontends[i], *next.frontends[i]);
+    if (kept) parts_.upstreams_replaced(*kept);
+  }
 }
 
 // ---- around it --------------------------------------------------------------------------------
@@ -302,16 +303,14 @@ void Control::stop() {
   if (feed_ != nullptr) feed_->stop();
 }
 
-bool Control::has_same_admin(const ServeConfig& serve) const {
-  return serve.listen.admin == began_with_.serve.listen.admin;
-}
-
-std::vector<std::string_view> Control::need_restart(const Configuration& configuration) const {
+std::vector<std::string> Control::need_restart(const Configuration& configuration) const {
   const ServeConfig& before = began_with_.serve;
   const ServeConfig& now = configuration.serve;
-  std::vector<std::string_view> keys;
-  if (now.listen.gateway != before.listen.gateway) keys.emplace_back("listen.gateway");
-  if (now.listen.admin != before.listen.admin) keys.emplace_back("listen.admin");
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; i < now.frontends.size(); ++i) {
+    if (now.frontends[i]->listens_like(*before.frontends[i])) continue;
+    keys.push_back(fmt::format("listen.{}", frontends()[i]->name()));
+  }
   if (now.workers != before.workers) keys.emplace_back("workers");
   if (configuration.state.memory != began_with_.state.memory) keys.emplace_back("state.memory");
   if (configuration.state.file != began_with_.state.file) keys.emplace_back("state.file");

@@ -2,10 +2,10 @@
 //
 //   the file, files that it names, the rules' own file    a change is noticed
 //     -> read_configuration()                             from text to a checked configuration
-//     -> load()                                           certificates, token, access log
+//     -> load()                                           files of front ends, access log
 //     -> EngineState                                      rules, identity, lists
 //     -> Published<ServerSnapshot>                        all of it, under one version
-//     -> ServerWorker, AdminListener                      each between two turns of its loop
+//     -> ServerWorker, FrontendThread                     each between two turns of its loop
 //
 // Everything is checked before anything changes: what is wrong is reported, and all stays as it
 // was. Files are watched from before they are first read, so no change is missed.
@@ -23,7 +23,7 @@
 #include "base/published.h"
 #include "config/diagnostics.h"
 #include "embed/engine_state.h"
-#include "frontend/gateway/gateway_options.h"
+#include "frontend/frontend.h"
 #include "metrics/registry.h"
 #include "net/event_loop.h"
 #include "net/service_manager.h"
@@ -40,7 +40,6 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -57,11 +56,10 @@ class Control {
     const Clock& clock;
     net::EventLoop& loop;
     net::ServiceManager& manager;
-    std::function<void()> wake;  // wakes the workers, so that they take the new snapshot
-    // Other upstreams are published, in the control thread: those before, and those from now on.
-    std::function<void(std::span<const gateway::UpstreamOptions>,
-                       std::span<const gateway::UpstreamOptions>)>
-        upstreams_replaced;
+    std::span<const std::unique_ptr<frontend::Frontend>> frontends;  // as frontends() lists them
+    std::function<void()> wake;  // threads that serve, so that they take what was published
+    // Other upstreams are published, in the control thread; these go on with their servers.
+    std::function<void(std::span<const std::string>)> upstreams_replaced;
   };
   explicit Control(Parts parts);
   Control(const Control&) = delete;
@@ -86,18 +84,16 @@ class Control {
   // Stops watching and waiting; before the loop goes.
   void stop();
 
-  // In force. The admin listener needs to know whether it may be reached from elsewhere.
+  // In force.
   [[nodiscard]] const Configuration& configuration() const noexcept { return in_force_; }
   [[nodiscard]] const Published<ServerSnapshot>& published() const noexcept { return published_; }
   [[nodiscard]] embed::EngineState& state() noexcept { return *state_; }
   [[nodiscard]] const RuleFeed* feed() const noexcept { return feed_.get(); }  // null: none
-  void require_token() noexcept { admin_needs_token_ = true; }
 
  private:
-  // What listeners and logs need of the files that the configuration names.
+  // What front ends and logs need of the files that the configuration names.
   struct Files {
-    std::shared_ptr<const net::TlsServer> tls;
-    std::shared_ptr<const admin::Guard> guard;
+    frontend::FrontendConfigs frontends;
     AccessLogSink log;
   };
 
@@ -112,12 +108,12 @@ class Control {
   [[nodiscard]] ServerSnapshot with_rules(ServerSnapshot snapshot,
                                           const Configuration& configuration) const;
   void publish(ServerSnapshot snapshot);
+  void tell_replaced_upstreams(const ServerSnapshot& next) const;
+  [[nodiscard]] frontend::LoadParts load_parts(const ServeConfig& serve) const;
   [[nodiscard]] ServerSnapshot snapshot() const { return *published_.get(); }
 
   void watch(rules::WatchedPaths paths);
-  [[nodiscard]] bool has_same_admin(const ServeConfig& serve) const;
-  [[nodiscard]] std::vector<std::string_view> need_restart(
-      const Configuration& configuration) const;
+  [[nodiscard]] std::vector<std::string> need_restart(const Configuration& configuration) const;
 
   const Parts parts_;
   const std::thread::id thread_;
@@ -130,9 +126,8 @@ class Control {
   Configuration began_with_;     // for what changes with a restart only
   Configuration in_force_;
   std::string text_;  // of the file in force
-  embed::RulesText rules_{.text = "rules: []",
-                          .file = {}};  // of the rules' own file, once it was read
-  bool admin_needs_token_ = false;      // its listener can be reached from elsewhere
+  // Of the rules' own file, once it was read.
+  embed::RulesText rules_{.text = "rules: []", .file = {}};
   std::unique_ptr<embed::EngineState> state_;
   Published<ServerSnapshot> published_;
 

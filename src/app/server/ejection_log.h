@@ -7,7 +7,6 @@
 #pragma once
 
 #include "app/server/log_line.h"
-#include "frontend/gateway/gateway_options.h"
 #include <sluice/time.h>
 
 #include <fmt/format.h>
@@ -43,16 +42,10 @@ class EjectionLog {
   void recovered(const std::string& server) {
     if (ejected_.erase(server) > 0) say_(LogLevel::info, fmt::format("{}: recovered", server));
   }
-  // After a reload: servers of upstreams that changed are not ejected any more.
-  void forget_replaced(std::span<const gateway::UpstreamOptions> before,
-                       std::span<const gateway::UpstreamOptions> now) {
+  // After a reload: servers of all other upstreams are not ejected any more.
+  void forget_all_but(std::span<const std::string> kept) {
     std::erase_if(ejected_, [&](const auto& one) {
-      const auto of = [&](const gateway::UpstreamOptions& options) {
-        return options.name == one.second.upstream;
-      };
-      const auto old = std::ranges::find_if(before, of);
-      const auto kept = std::ranges::find_if(now, of);
-      return old == before.end() || kept == now.end() || !gateway::is_same_upstream(*old, *kept);
+      return std::ranges::find(kept, one.second.upstream) == kept.end();
     });
   }
 

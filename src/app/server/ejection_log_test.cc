@@ -1,5 +1,7 @@
 #include "app/server/ejection_log.h"
 
+#include "frontend/gateway/gateway_options.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -10,6 +12,7 @@ namespace sluice::app {
 namespace {
 
 using namespace std::chrono_literals;
+using gateway::kept_upstreams;
 using Lines = std::vector<std::string>;
 
 constexpr const char* kText = "ejected for 10s after 3 consecutive failures";
@@ -72,19 +75,19 @@ TEST_F(EjectionLogTest, AReloadForgetsServersOfUpstreamsThatChanged) {
   eject("b:1", "files");
   eject("c:1", "gone");
   ASSERT_EQ(said().size(), 3U);
-  log_.forget_replaced(before, before);
+  log_.forget_all_but(kept_upstreams(before, before));
   eject("a:1", "app");
   eject("b:1", "files");
   EXPECT_EQ(said(), Lines{});
 
   app.max_consecutive_failures += 1;
-  log_.forget_replaced(before, std::vector{app, files});
+  log_.forget_all_but(kept_upstreams(before, std::vector{app, files}));
   eject("a:1", "app");
   eject("b:1", "files");
   EXPECT_EQ(said(), Lines{ejected("app at a:1")});
   log_.recovered("files at b:1");
   EXPECT_EQ(said(), Lines{recovered("files at b:1")});
-  log_.forget_replaced(std::vector{app}, {});
+  log_.forget_all_but(kept_upstreams(std::vector{app}, {}));
   log_.recovered("app at a:1");
   EXPECT_EQ(said(), Lines{}) << "there is no such upstream";
 }

@@ -1,7 +1,8 @@
 // How long the gateway waits for whom, and what connections cost it: one worker between clients and
 // a server that do as they are told, on a clock that stands still.
-#include "app/server/serve_files.h"
 #include "app/server/worker_fixture.h"
+#include "frontend/gateway/buffer_pool.h"
+#include "frontend/gateway/gateway.h"
 #include "net/tls_client.h"
 #include "support/certificates.h"
 #include "support/temp_folder.h"

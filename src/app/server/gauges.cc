@@ -1,13 +1,11 @@
 #include "app/server/gauges.h"
 
-#include "frontend/server_metrics.h"
+#include "frontend/metrics/server_metrics.h"
 
 #include <algorithm>
 
 namespace sluice::app {
 namespace {
-
-constexpr const char* kListener = "gateway";
 
 double ratio_of(std::size_t part, std::size_t whole) noexcept {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
@@ -18,12 +16,7 @@ double ratio_of(std::size_t part, std::size_t whole) noexcept {
 Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
     : registry_(registry),
       shard_(shard),
-      connections_(registry.gauge(frontend::kConnections, {kListener})),
-      connections_rejected_{registry.counter(frontend::kConnectionsRejected, {kListener})},
-      evicted_{registry.counter(frontend::kEvictedConnections, {kListener})},
-      in_flight_(registry.gauge(frontend::kInFlight, {kListener})),
       queued_(registry.gauge(frontend::kQueued)),
-      headers_dropped_{registry.counter(frontend::kHeadersDropped, {kListener})},
       keys_(registry.gauge(frontend::kTableKeys)),
       evictions_{registry.counter(frontend::kTableEvictions)},
       table_fill_(registry.gauge(frontend::kTableFill)),
@@ -71,12 +64,9 @@ void Gauges::Followed::follow(metrics::Shard shard, std::uint64_t value) noexcep
 
 void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& table,
                   std::size_t workers) {
-  connections_.set(shard_, static_cast<double>(total.connections));
-  connections_rejected_.follow(shard_, total.connections_rejected);
-  evicted_.follow(shard_, total.evicted);
-  in_flight_.set(shard_, static_cast<double>(total.in_flight));
-  queued_.set(shard_, static_cast<double>(total.queued));
-  headers_dropped_.follow(shard_, total.headers_dropped);
+  for (const WorkerReport::OfFrontend& one : total.frontends) show(one);
+  const frontend::FrontendReport all = all_frontends_of(total);
+  queued_.set(shard_, static_cast<double>(all.queued));
   keys_.set(shard_, static_cast<double>(table.slots_used));
   show_table(table);
   blocks_.follow(shard_, total.blocks);
@@ -89,7 +79,27 @@ void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& tabl
   store_calls_[1].follow(shard_, total.store.charges);
   store_calls_[2].follow(shard_, total.store.refunds);
   store_calls_[3].follow(shard_, total.store.renewals);
-  show(total.upstreams, workers);
+  show(all.upstreams, workers);
+}
+
+void Gauges::show(const WorkerReport::OfFrontend& one) {
+  auto found = frontends_.find(one.name);
+  if (found == frontends_.end()) {
+    const std::string name{one.name};
+    const OfFrontend made{
+        .connections = registry_.gauge(frontend::kConnections, {name}),
+        .connections_rejected = {registry_.counter(frontend::kConnectionsRejected, {name})},
+        .evicted = {registry_.counter(frontend::kEvictedConnections, {name})},
+        .in_flight = registry_.gauge(frontend::kInFlight, {name}),
+        .headers_dropped = {registry_.counter(frontend::kHeadersDropped, {name})}};
+    found = frontends_.emplace(name, made).first;
+  }
+  OfFrontend& gauges = found->second;
+  gauges.connections.set(shard_, static_cast<double>(one.report.connections));
+  gauges.connections_rejected.follow(shard_, one.report.connections_rejected);
+  gauges.evicted.follow(shard_, one.report.evicted);
+  gauges.in_flight.set(shard_, static_cast<double>(one.report.in_flight));
+  gauges.headers_dropped.follow(shard_, one.report.headers_dropped);
 }
 
 void Gauges::show_table(const store::LocalStoreStatus& table) {
@@ -102,12 +112,12 @@ void Gauges::show_table(const store::LocalStoreStatus& table) {
   table_forgiven_.follow(shard_, table.counters.forgiven);
 }
 
-void Gauges::show(const std::vector<admin::UpstreamStatus>& upstreams, std::size_t workers) {
+void Gauges::show(const std::vector<frontend::UpstreamStatus>& upstreams, std::size_t workers) {
   for (const auto& [name, gauges] : upstreams_) {
     gauges.connections.set(shard_, 0);
     gauges.healthy.set(shard_, 0);
   }
-  for (const admin::UpstreamStatus& group : upstreams) {
+  for (const frontend::UpstreamStatus& group : upstreams) {
     auto found = upstreams_.find(group.name);
     if (found == upstreams_.end()) {
       const OfUpstream made{registry_.gauge(frontend::kUpstreamConnections, {group.name}),
@@ -116,9 +126,9 @@ void Gauges::show(const std::vector<admin::UpstreamStatus>& upstreams, std::size
     }
     std::uint64_t connections = 0;
     std::uint64_t healthy = 0;
-    for (const admin::ServerStatus& server : group.servers) {
+    for (const frontend::ServerStatus& server : group.servers) {
       connections += server.in_use + server.idle;
-      healthy += admin::is_healthy(server, workers) ? 1U : 0U;
+      healthy += frontend::is_healthy(server, workers) ? 1U : 0U;
     }
     found->second.connections.set(shard_, static_cast<double>(connections));
     found->second.healthy.set(shard_, static_cast<double>(healthy));

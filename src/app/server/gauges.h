@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -29,21 +30,24 @@ class Gauges {
 
     void follow(metrics::Shard shard, std::uint64_t value) noexcept;
   };
+  struct OfFrontend {
+    metrics::Gauge connections;
+    Followed connections_rejected;
+    Followed evicted;
+    metrics::Gauge in_flight;
+    Followed headers_dropped;
+  };
   struct OfUpstream {
     metrics::Gauge connections;
     metrics::Gauge healthy;
   };
-  void show(const std::vector<admin::UpstreamStatus>& upstreams, std::size_t workers);
+  void show(const WorkerReport::OfFrontend& one);
+  void show(const std::vector<frontend::UpstreamStatus>& upstreams, std::size_t workers);
   void show_table(const store::LocalStoreStatus& table);
 
   metrics::Registry& registry_;
   const metrics::Shard shard_;
-  metrics::Gauge connections_;
-  Followed connections_rejected_;
-  Followed evicted_;
-  metrics::Gauge in_flight_;
   metrics::Gauge queued_;
-  Followed headers_dropped_;
   metrics::Gauge keys_;
   Followed evictions_;
   metrics::Gauge table_fill_;
@@ -58,6 +62,7 @@ class Gauges {
   std::array<Followed, 4> rule_reads_;
   metrics::Gauge rules_in_sync_;
   bool has_rules_ = false;
+  std::map<std::string, OfFrontend, std::less<>> frontends_;
   std::map<std::string, OfUpstream> upstreams_;  // those that are gone show 0
 };
 

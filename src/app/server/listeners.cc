@@ -3,8 +3,11 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 namespace sluice::app {
 namespace {
@@ -34,11 +37,11 @@ Parsed<Listener> listen_first(Endpoint endpoint) {
   return net::listen_on(endpoint, {.reuse_port = true});
 }
 
-// The first socket, and one for each other worker.
-Parsed<std::vector<Listener>> share(Listener first, unsigned workers) {
+// The first socket, and one for each other thread.
+Parsed<std::vector<Listener>> share(Listener first, unsigned threads) {
   std::vector<Listener> all;
   all.push_back(std::move(first));
-  while (all.size() < workers) {
+  while (all.size() < threads) {
     Parsed<Listener> another = all.front().share();
     if (!another) return tl::unexpected(std::move(another.error()));
     all.push_back(*std::move(another));
@@ -46,18 +49,18 @@ Parsed<std::vector<Listener>> share(Listener first, unsigned workers) {
   return all;
 }
 
-Parsed<std::vector<Listener>> listen_for_all(const Endpoint& endpoint, unsigned workers) {
-  if (endpoint.kind == Endpoint::Kind::unix_path || workers == 1) {
+Parsed<std::vector<Listener>> listen_for_all(const Endpoint& endpoint, unsigned threads) {
+  if (endpoint.kind == Endpoint::Kind::unix_path || threads == 1) {
     Parsed<Listener> only = net::listen_on(endpoint);
     if (!only) return tl::unexpected(std::move(only.error()));
-    return share(*std::move(only), workers);
+    return share(*std::move(only), threads);
   }
   Parsed<Listener> first = listen_first(endpoint);
   if (!first) return tl::unexpected(std::move(first.error()));
   const Endpoint bound = first->endpoint();
   std::vector<Listener> all;
   all.push_back(*std::move(first));
-  while (all.size() < workers) {
+  while (all.size() < threads) {
     Parsed<Listener> another = net::listen_on(bound, {.reuse_port = true});
     if (!another) return tl::unexpected(std::move(another.error()));
     all.push_back(*std::move(another));
@@ -65,20 +68,20 @@ Parsed<std::vector<Listener>> listen_for_all(const Endpoint& endpoint, unsigned 
   return all;
 }
 
-// One address's sockets, dealt out to the workers.
-void deal(std::vector<Listener> sockets, bool proxy_protocol, OpenListeners& open) {
+// One address's sockets, dealt out to the threads.
+void deal(std::vector<Listener> sockets, std::size_t number, std::string text,
+          OpenListeners& open) {
   const Endpoint endpoint = sockets.front().endpoint();
   const std::uint16_t port =
       endpoint.kind == Endpoint::Kind::unix_path ? std::uint16_t{0} : endpoint.port;
-  open.endpoints.push_back(endpoint.text());
+  open.sockets.push_back({.endpoint = endpoint, .text = std::move(text)});
   for (std::size_t i = 0; i < sockets.size(); ++i) {
-    open.of_worker[i].push_back({.listener = std::move(sockets[i]),
-                                 .entrance = {.port = port, .proxy_protocol = proxy_protocol}});
+    open.of_thread[i].push_back(
+        {.listener = std::move(sockets[i]), .entrance = {.port = port, .listener = number}});
   }
 }
 
-}  // namespace
-
+// The first of them that is bound to this endpoint.
 std::optional<Listener> take_matching(std::vector<InheritedListener>& inherited,
                                       const Endpoint& wanted) {
   const auto found = std::ranges::find_if(
@@ -94,29 +97,31 @@ std::optional<Listener> take_matching(std::vector<InheritedListener>& inherited,
   return listener;
 }
 
+}  // namespace
+
 std::string described(const InheritedListener& inherited) {
   return quoted(inherited.name) + " on " + inherited.listener.endpoint().text();
 }
 
-Parsed<OpenListeners> open_listeners(std::span<const GatewayListener> wanted,
-                                     std::vector<InheritedListener> inherited, unsigned workers) {
+Parsed<OpenListeners> open_listeners(std::string_view name, std::span<const Endpoint> wanted,
+                                     std::vector<InheritedListener> inherited, unsigned threads) {
   OpenListeners open;
-  open.of_worker.resize(workers);
-  for (const GatewayListener& one : wanted) {
-    std::optional<Listener> match = take_matching(inherited, one.endpoint);
-    auto sockets =
-        match ? share(*std::move(match), workers) : listen_for_all(one.endpoint, workers);
+  open.of_thread.resize(threads);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    std::optional<Listener> match = take_matching(inherited, wanted[i]);
+    auto sockets = match ? share(*std::move(match), threads) : listen_for_all(wanted[i], threads);
     if (!sockets) return tl::unexpected(std::move(sockets.error()));
-    deal(*std::move(sockets), one.proxy_protocol, open);
+    deal(*std::move(sockets), i, wanted[i].text(), open);
   }
   for (InheritedListener& one : inherited) {
-    if (one.name != "gateway") {
+    if (one.name != name) {
       open.left.push_back(std::move(one));
       continue;
     }
-    auto sockets = share(std::move(one.listener), workers);
+    std::string text = described(one);
+    auto sockets = share(std::move(one.listener), threads);
     if (!sockets) return tl::unexpected(std::move(sockets.error()));
-    deal(*std::move(sockets), false, open);
+    deal(*std::move(sockets), frontend::Entrance::kUnlisted, std::move(text), open);
   }
   return open;
 }

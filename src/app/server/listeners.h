@@ -1,20 +1,20 @@
-// Sockets that wait for connections of the gateway: opened here, or by whoever started the process.
+// Sockets that wait for connections of a front end: opened here, or by the service manager.
 //
-// Of an address each worker has a socket of its own, and the system deals connections out. One that
-// was inherited, and the file of a Unix socket, are there once: workers share it.
+// Of an address each thread has a socket of its own, and the system deals connections out. One that
+// was inherited, and the file of a Unix socket, are there once: threads share it.
 #pragma once
 
-#include "app/config/serve_configuration.h"
-#include "frontend/gateway/gateway.h"
+#include "frontend/frontend.h"
 #include "net/acceptor.h"
+#include "net/endpoint.h"
 #include "net/event_loop.h"
 #include "net/inherited.h"
 #include "net/listen.h"
 #include <sluice/diagnostic.h>
 
-#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,34 +22,31 @@ namespace sluice::app {
 
 struct OpenListener {
   net::Listener listener;
-  gateway::Entrance entrance;
+  frontend::Entrance entrance;
 };
 
 struct OpenListeners {
-  std::vector<std::vector<OpenListener>> of_worker;
-  std::vector<std::string> endpoints;        // with the ports that were free
-  std::vector<net::InheritedListener> left;  // that serve none of them
+  std::vector<std::vector<OpenListener>> of_thread;
+  std::vector<frontend::OpenedSocket> sockets;  // one for each address, with the real port
+  std::vector<net::InheritedListener> left;     // that serve none of them
 };
 
-// Inherited sockets serve the endpoints that they are bound to. Those that match none and are named
-// `gateway` (FileDescriptorName= of the socket unit) are listened on besides.
-[[nodiscard]] Parsed<OpenListeners> open_listeners(std::span<const GatewayListener> wanted,
+// Inherited sockets serve the endpoints that they are bound to. Those that match none and have the
+// name of the front end (FileDescriptorName= of the socket unit) are listened on besides.
+[[nodiscard]] Parsed<OpenListeners> open_listeners(std::string_view name,
+                                                   std::span<const net::Endpoint> wanted,
                                                    std::vector<net::InheritedListener> inherited,
-                                                   unsigned workers);
-
-// The first of them that is bound to this endpoint.
-[[nodiscard]] std::optional<net::Listener> take_matching(
-    std::vector<net::InheritedListener>& inherited, const net::Endpoint& wanted);
+                                                   unsigned threads);
 
 // "'web' on 127.0.0.1:8080"
 [[nodiscard]] std::string described(const net::InheritedListener& inherited);
 
-// Where a worker lets connections in. Not movable: the loop knows it. One thread.
+// Where a front end lets connections in. Not movable: the loop knows it. One thread.
 class ListenerAcceptor {
  public:
-  ListenerAcceptor(OpenListener open, gateway::Gateway& gateway)
+  ListenerAcceptor(OpenListener open, frontend::FrontendWorker& worker)
       : open_(std::move(open)),
-        gateway_(gateway),
+        worker_(worker),
         acceptor_(net::Callback<net::Accepted>::to<&ListenerAcceptor::on_accepted>(*this),
                   net::Callback<bool&>::to<&ListenerAcceptor::on_lack>(*this)) {}
 
@@ -62,11 +59,11 @@ class ListenerAcceptor {
   void shut() { open_.listener.is_inherited() ? acceptor_.stop() : acceptor_.finish(); }
 
  private:
-  void on_accepted(net::Accepted accepted) { gateway_.accept(std::move(accepted), open_.entrance); }
-  void on_lack(bool& freed) { freed = gateway_.evict_idle(); }
+  void on_accepted(net::Accepted accepted) { worker_.accept(std::move(accepted), open_.entrance); }
+  void on_lack(bool& freed) { freed = worker_.evict_idle(); }
 
   OpenListener open_;
-  gateway::Gateway& gateway_;
+  frontend::FrontendWorker& worker_;
   net::Acceptor acceptor_;
 };
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "app/server/log_line.h"
-#include "frontend/gateway/gateway.h"
+#include "frontend/observer.h"
 #include <sluice/time.h>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace sluice::app {
 
 // Which server of which upstream, and at which of its addresses where it has several.
-[[nodiscard]] inline std::string text_of(const gateway::ServerPlace& place) {
+[[nodiscard]] inline std::string text_of(const frontend::ServerPlace& place) {
   std::string text = fmt::format("{} at {}", place.upstream, place.server);
   if (place.address) text += fmt::format(" ({})", place.address->text());
   return text;
@@ -28,7 +28,7 @@ class LogThrottle {
  public:
   explicit LogThrottle(Say say) : say_(std::move(say)) {}
 
-  void add(const gateway::ServerFailure& failure, MonoTime now) {
+  void add(const frontend::ServerFailure& failure, MonoTime now) {
     if (now < next_) {
       ++left_out_;
       return;

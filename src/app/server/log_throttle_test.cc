@@ -12,9 +12,9 @@ using namespace std::chrono_literals;
 TEST(LogThrottle, SayTheFirstAtOnceAndThenOneASecond) {
   std::vector<std::string> said;
   LogThrottle throttle{[&](LogLevel, std::string line) { said.push_back(std::move(line)); }};
-  const gateway::ServerFailure expired{.place = {.upstream = "app", .server = "127.0.0.1:443"},
-                                       .what = "the server cannot be trusted",
-                                       .reason = "certificate has expired"};
+  const frontend::ServerFailure expired{.place = {.upstream = "app", .server = "127.0.0.1:443"},
+                                        .what = "the server cannot be trusted",
+                                        .reason = "certificate has expired"};
   const MonoTime begin{1h};
   throttle.add(expired, begin);
   throttle.add(expired, begin + 1ms);

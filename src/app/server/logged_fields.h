@@ -2,7 +2,7 @@
 #pragma once
 
 #include "app/config/configuration.h"
-#include "frontend/access_record.h"
+#include "frontend/access_log/access_record.h"
 
 namespace sluice::app {
 

@@ -1,6 +1,6 @@
 #include "app/server/overview.h"
 
-#include "frontend/server_metrics.h"
+#include "frontend/metrics/server_metrics.h"
 
 #include <algorithm>
 #include <string_view>
@@ -10,10 +10,10 @@ namespace sluice::app {
 namespace {
 
 // The sum of all series that have the same value of one label, by that value.
-admin::NamedCounts summed_by(const metrics::FamilyReading& family, std::string_view label) {
+frontend::NamedCounts summed_by(const metrics::FamilyReading& family, std::string_view label) {
   const auto place =
       static_cast<std::size_t>(std::ranges::find(family.labels, label) - family.labels.begin());
-  admin::NamedCounts sums;
+  frontend::NamedCounts sums;
   for (const metrics::SeriesReading& series : family.series) {
     const std::string& name = series.values[place];
     auto found = std::ranges::find(sums, name, &std::pair<std::string, std::uint64_t>::first);
@@ -24,7 +24,7 @@ admin::NamedCounts summed_by(const metrics::FamilyReading& family, std::string_v
 }
 
 // Reasons to pass are in the same table as reasons to refuse, and never counted.
-admin::NamedCounts without_zeros(admin::NamedCounts counts) {
+frontend::NamedCounts without_zeros(frontend::NamedCounts counts) {
   std::erase_if(counts, [](const auto& count) { return count.second == 0; });
   return counts;
 }
@@ -34,7 +34,7 @@ admin::NamedCounts without_zeros(admin::NamedCounts counts) {
 Overview::Overview(const Parts& parts, metrics::Shard shard)
     : parts_(parts), gauges_(parts.registry, shard), last_(parts.workers.size()) {}
 
-std::vector<admin::Check> Overview::readiness() const {
+std::vector<frontend::Check> Overview::readiness() const {
   const Phase phase = parts_.facts.phase();
   return {{.name = "configuration is loaded", .holds = true},
           {.name = "listeners are open", .holds = phase != Phase::starting},
@@ -61,28 +61,30 @@ store::LocalStoreStatus Overview::look_at_table() const {
 }
 
 std::string Overview::metrics(metrics::Exposition form) {
+  const std::lock_guard guard{mutex_};
   if (parts_.feed != nullptr) gauges_.show(parts_.feed->status());
   gauges_.show(ask_workers(), look_at_table(), parts_.workers.size());
   return metrics::expose(parts_.registry.read(), form);
 }
 
-std::optional<admin::RulesFileStatus> Overview::rules_file() const {
+std::optional<frontend::RulesFileStatus> Overview::rules_file() const {
   if (parts_.feed == nullptr) return std::nullopt;
   const rules::SyncStatus status = parts_.feed->status();
   const auto text = [](const std::optional<Diagnostic>& one) {
     return one ? one->text() : std::string{};
   };
-  return admin::RulesFileStatus{.source = status.source,
-                                .version = status.version,
-                                .loaded_at = status.loaded,
-                                .of_last_run = status.from_last_good,
-                                .error = text(status.error),
-                                .last_good_error = text(status.last_good_error),
-                                .watch_problem = status.watch_problem};
+  return frontend::RulesFileStatus{.source = status.source,
+                                   .version = status.version,
+                                   .loaded_at = status.loaded,
+                                   .of_last_run = status.from_last_good,
+                                   .error = text(status.error),
+                                   .last_good_error = text(status.last_good_error),
+                                   .watch_problem = status.watch_problem};
 }
 
-admin::StatusReport Overview::status() {
-  WorkerReport total = ask_workers();
+frontend::StatusReport Overview::status() {
+  const std::lock_guard guard{mutex_};
+  frontend::FrontendReport total = all_frontends_of(ask_workers());
   const Now now = parts_.clock.now();
   const ServerFacts::Configuration configuration = parts_.facts.configuration();
   const store::LocalStoreStatus table = look_at_table();

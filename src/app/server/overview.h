@@ -1,8 +1,8 @@
 // The server as operators see it: asks the workers, sums up, keeps the gauges true.
 //
-// Workers are asked when somebody looks, and answer between two turns of their loops. One that does
-// not within kPatience is shown as it was the last time. One thread: that of the admin listener;
-// everything that it refers to outlives it.
+// Workers are asked when an operator looks, and answer between two turns of their loops. One that
+// does not within kPatience is shown as it was the last time. Thread-safe; everything that it
+// refers to outlives it.
 #pragma once
 
 #include "app/server/gauges.h"
@@ -11,19 +11,20 @@
 #include "app/server/server_worker.h"
 #include "app/server/worker_report.h"
 #include "embed/engine_state.h"
-#include "frontend/admin/pages.h"
+#include "frontend/server_view.h"
 #include "metrics/registry.h"
 #include <sluice/clock.h>
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace sluice::app {
 
-class Overview final : public admin::ServerView {
+class Overview final : public frontend::ServerView {
  public:
   struct Parts {
     const ServerFacts& facts;
@@ -36,19 +37,20 @@ class Overview final : public admin::ServerView {
   // `shard` is one that no worker counts with.
   Overview(const Parts& parts, metrics::Shard shard);
 
-  [[nodiscard]] std::vector<admin::Check> readiness() const override;
+  [[nodiscard]] std::vector<frontend::Check> readiness() const override;
   [[nodiscard]] std::string metrics(metrics::Exposition form) override;
-  [[nodiscard]] admin::StatusReport status() override;
+  [[nodiscard]] frontend::StatusReport status() override;
 
  private:
   // Longer than any turn of a healthy worker, shorter than the patience of a probe.
   static constexpr Nanos kPatience{std::chrono::milliseconds{250}};
 
   [[nodiscard]] WorkerReport ask_workers();
-  [[nodiscard]] std::optional<admin::RulesFileStatus> rules_file() const;
+  [[nodiscard]] std::optional<frontend::RulesFileStatus> rules_file() const;
   [[nodiscard]] store::LocalStoreStatus look_at_table() const;
 
   Parts parts_;
+  std::mutex mutex_;  // guards what follows
   Gauges gauges_;
   std::vector<WorkerReport> last_;  // of each worker
 };

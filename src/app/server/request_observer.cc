@@ -77,13 +77,12 @@ void RequestObserver::ignored_forwarding() noexcept {
       "address of the proxy; if it is yours, add it to clients.trusted_proxies");
 }
 
-void RequestObserver::server_ejected(const gateway::ServerPlace& place,
-                                     const gateway::UpstreamOptions& of) noexcept {
-  who_.ejected({.upstream = of.name,
-                .server = text_of(place),
-                .text = fmt::format("ejected for {} after {}", format_duration(of.ejection_time),
-                                    counted(of.max_consecutive_failures, "consecutive failure")),
-                .lasts = of.ejection_time});
+void RequestObserver::server_ejected(const frontend::ServerEjection& ejection) noexcept {
+  who_.ejected({.upstream = std::string{ejection.place.upstream},
+                .server = text_of(ejection.place),
+                .text = fmt::format("ejected for {} after {}", format_duration(ejection.lasts),
+                                    counted(ejection.failures, "consecutive failure")),
+                .lasts = ejection.lasts});
 }
 
 void RequestObserver::log_to(const AccessLogSink& log) {

@@ -7,10 +7,10 @@
 #include "app/server/log_line.h"
 #include "app/server/log_throttle.h"
 #include "app/server/snapshot.h"
-#include "frontend/access_log.h"
-#include "frontend/decision_counters.h"
-#include "frontend/gateway/gateway.h"
-#include "frontend/request_meters.h"
+#include "frontend/access_log/access_log.h"
+#include "frontend/metrics/decision_counters.h"
+#include "frontend/metrics/request_meters.h"
+#include "frontend/observer.h"
 
 #include <cstdint>
 #include <functional>
@@ -21,7 +21,7 @@
 
 namespace sluice::app {
 
-class RequestObserver final : public gateway::Observer {
+class RequestObserver final : public frontend::Observer {
  public:
   // What the operator hears of, from any thread.
   struct Operator {
@@ -44,12 +44,11 @@ class RequestObserver final : public gateway::Observer {
 
   void ended(const frontend::AccessRecord& record, Now now) noexcept override;
   void decided(Nanos took) noexcept override { meters_.decided(shard_, took); }
-  void server_failed(const gateway::ServerFailure& failure, Now now) noexcept override {
+  void server_failed(const frontend::ServerFailure& failure, Now now) noexcept override {
     throttle_.add(failure, now.mono);
   }
-  void server_ejected(const gateway::ServerPlace& place,
-                      const gateway::UpstreamOptions& of) noexcept override;
-  void server_recovered(const gateway::ServerPlace& place) noexcept override {
+  void server_ejected(const frontend::ServerEjection& ejection) noexcept override;
+  void server_recovered(const frontend::ServerPlace& place) noexcept override {
     who_.recovered(text_of(place));
   }
   void ignored_forwarding() noexcept override;

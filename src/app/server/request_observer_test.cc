@@ -1,6 +1,6 @@
 #include "app/server/request_observer.h"
 
-#include "frontend/server_metrics.h"
+#include "frontend/metrics/server_metrics.h"
 #include "support/temp_folder.h"
 
 #include <gmock/gmock.h>

@@ -1,27 +1,18 @@
-// The files that listeners need besides the configuration: certificates, the access log and the
-// admin's token.
+// The files that a server needs besides the configuration: the access log, and what front ends
+// name.
 //
-// What is wrong with them is reported; then, and where there is nothing to load, the answer is
-// null.
+// What is wrong with them is reported, each where it is named.
 #pragma once
 
 #include "app/config/configuration.h"
 #include "app/config/serve_configuration.h"
 #include "app/server/snapshot.h"
 #include "config/diagnostics.h"
-#include "frontend/admin/guard.h"
-#include "net/tls_server.h"
 #include "rules/source/watched_paths.h"
 
-#include <memory>
 #include <optional>
 
 namespace sluice::app {
-
-// Null also without TLS. Sessions begun under the same keys can be resumed; null: none.
-[[nodiscard]] std::shared_ptr<const net::TlsServer> load_tls(
-    const ServeConfig& serve, config::Diagnostics& diagnostics,
-    std::shared_ptr<const net::TicketKeys> tickets = nullptr);
 
 // All that the configuration names and that may change while it is in force, but for a file of
 // rules, which the feed watches.
@@ -31,8 +22,7 @@ namespace sluice::app {
 [[nodiscard]] std::optional<AccessLogSink> load_access_log(const ServeConfig& serve,
                                                            config::Diagnostics& diagnostics);
 
-// Without a file there is a guard without a token.
-[[nodiscard]] std::shared_ptr<const admin::Guard> load_guard(const ServeConfig& serve,
-                                                             config::Diagnostics& diagnostics);
+// Opens what the front ends name, as a server does, and forgets it.
+void check_frontend_files(const ServeConfig& serve, config::Diagnostics& diagnostics);
 
 }  // namespace sluice::app

@@ -21,33 +21,40 @@ class ServeFiles : public ::testing::Test {
     ASSERT_EQ(::chmod(folder_.file(name).c_str(), mode), 0);
   }
 
+  void check(const std::string& text) {
+    config::Diagnostics ignored;
+    const Configuration configuration =
+        read_configuration("rules: []\n" + text, folder_.file("sluice.yaml"), ignored);
+    EXPECT_TRUE(ignored.ok()) << ignored.text();
+    diagnostics_ = {};
+    check_frontend_files(configuration.serve, diagnostics_);
+  }
+
   testing::TempFolder folder_;
   config::Diagnostics diagnostics_;
 };
 
 // Whoever can write into it lets himself in; whoever can read it is in.
 TEST_F(ServeFiles, AreToBeOfTheirOwnerWhereTheyHoldTheTokenOfOperators) {
-  ServeConfig serve;
-  serve.admin.token_file = folder_.file("token");
+  const std::string admin = "admin: {token_file: token}\n";
   write("token", "a token of more than 16 bytes", 0600);
-  EXPECT_NE(load_guard(serve, diagnostics_), nullptr);
+  check(admin);
   EXPECT_TRUE(diagnostics_.empty()) << diagnostics_.text();
   write("token", "a token of more than 16 bytes", 0644);
-  EXPECT_NE(load_guard(serve, diagnostics_), nullptr);
+  check(admin);
+  EXPECT_TRUE(diagnostics_.ok());
   EXPECT_EQ(diagnostics_.warnings(), 1U);
-  EXPECT_THAT(diagnostics_.text(), HasSubstr("chmod o-r " + serve.admin.token_file));
+  EXPECT_THAT(diagnostics_.text(), HasSubstr("chmod o-r " + folder_.file("token")));
   write("token", "a token of more than 16 bytes", 0666);
-  EXPECT_EQ(load_guard(serve, diagnostics_), nullptr);
-  EXPECT_THAT(diagnostics_.text(), HasSubstr("chmod o-w " + serve.admin.token_file));
+  check(admin);
+  EXPECT_FALSE(diagnostics_.ok());
+  EXPECT_THAT(diagnostics_.text(), HasSubstr("chmod o-w " + folder_.file("token")));
 }
 
 TEST_F(ServeFiles, AreWarnedOfWhereEverybodyMayReadAPrivateKey) {
-  ServeConfig serve;
-  serve.tls.emplace().options.certificates = {
-      {.cert_file = folder_.file("chain"), .key_file = folder_.file("key")}};
   write("chain", "", 0644);
   write("key", "", 0644);
-  (void)load_tls(serve, diagnostics_);
+  check("gateway: {tls: {certificates: [{cert_file: chain, key_file: key}]}}\n");
   EXPECT_EQ(diagnostics_.warnings(), 1U);
   EXPECT_THAT(diagnostics_.text(), HasSubstr("chmod o-r " + folder_.file("key")));
 }

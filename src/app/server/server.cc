@@ -1,13 +1,12 @@
 #include "app/server/server.h"
 
-#include "app/server/listeners.h"
-#include "app/server/overview.h"
-#include "app/server/request_observer.h"
+#include "app/config/frontends.h"
 #include "app/server/start_check.h"
 #include "base/descriptor_limit.h"
 #include "base/duration.h"
 #include "base/mapped_files.h"
-#include "frontend/server_metrics.h"
+#include "frontend/metrics/request_meters.h"
+#include "frontend/metrics/server_metrics.h"
 #include "metrics/process_metrics.h"
 #include "net/listen.h"
 
@@ -20,38 +19,9 @@
 namespace sluice::app {
 namespace {
 
-constexpr Nanos kLookEvery{std::chrono::milliseconds{20}};
+using frontend::Placement;
 
-// Those that the file names, inherited or not, and inherited ones with that name besides.
-Parsed<std::vector<net::Listener>> open_admin_listeners(
-    const ServeConfig& serve, std::vector<net::InheritedListener>& inherited) {
-  std::vector<net::Listener> listeners;
-  for (const net::Endpoint& endpoint : serve.listen.admin) {
-    if (auto match = take_matching(inherited, endpoint)) {
-      listeners.push_back(*std::move(match));
-      continue;
-    }
-    auto opened = net::listen_on(endpoint);
-    if (!opened) return tl::unexpected(std::move(opened.error()));
-    listeners.push_back(*std::move(opened));
-  }
-  std::vector<net::InheritedListener> left;
-  for (net::InheritedListener& one : inherited) {
-    if (one.name != "admin") {
-      left.push_back(std::move(one));
-      continue;
-    }
-    if (serve.admin.token_file.empty() && !is_on_this_machine(one.listener.endpoint())) {
-      return mistake(
-          fmt::format("the inherited socket {} is reachable from other machines without a token",
-                      described(one)),
-          "write admin: {token_file: FILE}, or let it listen on 127.0.0.1");
-    }
-    listeners.push_back(std::move(one.listener));
-  }
-  inherited.swap(left);
-  return listeners;
-}
+constexpr Nanos kLookEvery{std::chrono::milliseconds{20}};
 
 }  // namespace
 
@@ -69,16 +39,18 @@ Server::Server(ServerOptions options, const Clock& clock)
       drain_soon_(net::Callback<>::to<&Server::drain>(*this)),
       drained_(net::Callback<>::to<&Server::look>(*this)),
       watchdog_(net::Callback<>::to<&Server::feed_watchdog>(*this)),
-      ejections_(options_.say) {}
+      ejections_(options_.say) {
+  for (const frontend::FrontendKind* kind : frontends()) frontends_.push_back(kind->open());
+}
 
 Server::~Server() { end(); }
 
-// Threads that ask others go first: the feed asks the control thread, the admin listener the
+// Threads that ask others go first: the feed asks the control thread, front ends for operators the
 // workers, and workers the resolver, which answers on their loops. So these are there until it has
 // gone.
 void Server::end() {
   if (control_ != nullptr) control_->stop();
-  admin_ = nullptr;
+  threads_.clear();
   for (const auto& worker : workers_) worker->stop();
   for (const auto& worker : workers_) worker->join();
   resolver_ = nullptr;
@@ -88,50 +60,39 @@ void Server::end() {
 bool Server::open_all(config::Diagnostics& diagnostics) {
   raise_descriptor_limit();
   if (!open_loop(diagnostics)) return false;
-  control_ = std::make_unique<Control>(Control::Parts{
-      .file = options_.file,
-      .text = options_.text,
-      .say = options_.say,
-      .say_later = who_hears().say,
-      .clock = clock_,
-      .loop = *loop_,
-      .manager = manager_,
-      .wake = [this] { wake_all(); },
-      .upstreams_replaced = [this](auto before,
-                                   auto now) { ejections_.forget_replaced(before, now); }});
+  control_ = std::make_unique<Control>(
+      Control::Parts{.file = options_.file,
+                     .text = options_.text,
+                     .say = options_.say,
+                     .say_later = who_hears().say,
+                     .clock = clock_,
+                     .loop = *loop_,
+                     .manager = manager_,
+                     .frontends = frontends_,
+                     .wake = [this] { wake_all(); },
+                     .upstreams_replaced = [this](auto kept) { ejections_.forget_all_but(kept); }});
   if (!control_->read(diagnostics)) return false;
   const ServeConfig& found = control_->configuration().serve;
-  if (found.listen.gateway.empty()) {
-    diagnostics.error(nothing_to_listen_on(found.listen));
+  if (!listens(found, Placement::workers)) {
+    diagnostics.error(nothing_to_listen_on(found));
     return false;
   }
-  if (auto few = why_fewer_connections(found)) diagnostics.warning(*std::move(few));
+  for (const auto& config : found.frontends) {
+    if (auto warning = config->start_warning()) diagnostics.warning(*std::move(warning));
+  }
   const unsigned count = workers_of(found);
   open_metrics(count);
   explain_lost_files();
   if (!control_->open(*registry_, *facts_, diagnostics)) return false;
-
-  const ServeConfig& serve = control_->configuration().serve;
-  auto inherited = net::take_inherited_listeners();
-  if (!inherited) {
-    diagnostics.error(std::move(inherited.error()));
-    return false;
-  }
-  if (!open_workers(serve, count, *inherited, diagnostics)) return false;
+  if (!open_sockets(count, diagnostics) || !open_workers(count, diagnostics)) return false;
   facts_->begin(control_->configuration().rules.rules.size(), clock_.now());
-  if (!open_admin(serve, *inherited, diagnostics)) return false;
-  for (const net::InheritedListener& unused : *inherited) {
-    options_.say(LogLevel::warning,
-                 fmt::format("the inherited socket {} is not used: no listener is there",
-                             described(unused)));
-  }
-  return true;
+  return open_threads(diagnostics);
 }
 
 // A file that is no longer logged to is closed soon, however few requests come.
 void Server::wake_all() {
   for (const auto& worker : workers_) worker->wake();
-  if (admin_ != nullptr) admin_->wake();
+  for (const auto& thread : threads_) thread->wake();
 }
 
 bool Server::open_loop(config::Diagnostics& diagnostics) {
@@ -161,46 +122,82 @@ void Server::open_metrics(unsigned workers) {
   frontend::declare_server_metrics(*registry_);
   metrics::collect_process(*registry_);
   metrics::show_build(*registry_, {.version = options_.version, .revision = options_.revision});
-  meters_ = std::make_unique<const frontend::RequestMeters>(*registry_, "gateway");
   facts_ = std::make_unique<ServerFacts>(
       ServerFacts::Build{.version = options_.version, .file = options_.file}, *registry_, workers);
 }
 
-bool Server::open_workers(const ServeConfig& serve, unsigned count,
-                          std::vector<net::InheritedListener>& inherited,
-                          config::Diagnostics& diagnostics) {
-  auto opened = open_listeners(serve.listen.gateway, std::move(inherited), count);
-  if (!opened) {
-    serve.files.error(std::move(opened.error()), diagnostics);
+// Of every front end: one of each address for each of its threads. Those that are passed on to the
+// process and serve none of them are told of.
+bool Server::open_sockets(unsigned workers, config::Diagnostics& diagnostics) {
+  const ServeConfig& serve = control_->configuration().serve;
+  auto inherited = net::take_inherited_listeners();
+  if (!inherited) {
+    diagnostics.error(std::move(inherited.error()));
     return false;
   }
-  inherited = std::move(opened->left);
+  for (std::size_t i = 0; i < frontends_.size(); ++i) {
+    const frontend::FrontendKind& kind = *frontends()[i];
+    const frontend::FrontendConfig& config = *serve.frontends[i];
+    const unsigned threads = kind.placement == Placement::workers ? workers : 1;
+    auto opened = open_listeners(kind.name(), config.listen, *std::move(inherited), threads);
+    Parsed<void> accepted;
+    if (opened && !opened->sockets.empty()) {
+      accepted = frontends_[i]->opened(config, opened->sockets);
+    }
+    if (!opened || !accepted) {
+      serve.files.error(std::move(opened ? accepted.error() : opened.error()), diagnostics);
+      return false;
+    }
+    inherited = std::move(opened->left);
+    for (const frontend::OpenedSocket& socket : opened->sockets) {
+      facts_->listeners.push_back(
+          {.name = std::string{kind.name()}, .endpoint = socket.endpoint.text()});
+    }
+    sockets_.push_back(std::move(opened->of_thread));
+  }
+  for (const net::InheritedListener& unused : *inherited) {
+    options_.say(LogLevel::warning,
+                 fmt::format("the inherited socket {} is not used: no listener is there",
+                             described(unused)));
+  }
+  return true;
+}
+
+// Front ends without a socket are off, and have no part of a worker.
+bool Server::open_workers(unsigned count, config::Diagnostics& diagnostics) {
+  for (std::size_t i = 0; i < frontends_.size(); ++i) {
+    const frontend::FrontendKind& kind = *frontends()[i];
+    if (kind.placement != Placement::workers || sockets_[i].front().empty()) continue;
+    served_.push_back(
+        {.kind = kind,
+         .frontend = *frontends_[i],
+         .number = i,
+         .meters = std::make_unique<const frontend::RequestMeters>(*registry_, kind.name())});
+  }
   for (unsigned i = 0; i < count; ++i) {
     auto loop = net::EventLoop::create(clock_);
     if (!loop) {
       diagnostics.error(std::move(loop.error()));
       return false;
     }
-    workers_.push_back(
+    ServerWorker& worker = *workers_.emplace_back(
         std::make_unique<ServerWorker>(ServerWorker::Parts{.loop = *std::move(loop),
                                                            .resolver = *resolver_,
-                                                           .connection_counts = connection_counts_,
                                                            .state = control_->state(),
                                                            .published = control_->published(),
-                                                           .meters = *meters_,
+                                                           .frontends = served_,
                                                            .who = who_hears(),
                                                            .workers = count,
                                                            .shard = i}));
-    for (OpenListener& open : opened->of_worker[i]) {
-      const std::string endpoint = open.listener.endpoint().text();
-      if (workers_.back()->listen(std::move(open))) continue;
-      Diagnostic cannot{.message = fmt::format("cannot watch {}", endpoint), .remedy = {}};
-      diagnostics.error(std::move(cannot));
-      return false;
+    for (std::size_t one = 0; one < served_.size(); ++one) {
+      for (OpenListener& open : sockets_[served_[one].number][i]) {
+        const std::string endpoint = open.listener.endpoint().text();
+        if (worker.listen(one, std::move(open))) continue;
+        Diagnostic cannot{.message = fmt::format("cannot watch {}", endpoint), .remedy = {}};
+        diagnostics.error(std::move(cannot));
+        return false;
+      }
     }
-  }
-  for (std::string& endpoint : opened->endpoints) {
-    facts_->listeners.push_back({.name = "gateway", .endpoint = std::move(endpoint)});
   }
   return true;
 }
@@ -224,31 +221,30 @@ RequestObserver::Operator Server::who_hears() {
   return {.say = say, .warn = warn, .ejected = ejected, .recovered = recovered};
 }
 
-bool Server::open_admin(const ServeConfig& serve, std::vector<net::InheritedListener>& inherited,
-                        config::Diagnostics& diagnostics) {
-  auto listeners = open_admin_listeners(serve, inherited);
-  if (!listeners) serve.files.error(std::move(listeners.error()), diagnostics);
-  if (!listeners || listeners->empty()) return listeners.has_value();
-  const bool is_open_to_others = std::ranges::any_of(
-      *listeners, [](const net::Listener& one) { return !is_on_this_machine(one.endpoint()); });
-  if (is_open_to_others) control_->require_token();
-  auto overview = std::make_unique<Overview>(Overview::Parts{.facts = *facts_,
-                                                             .state = control_->state(),
-                                                             .registry = *registry_,
-                                                             .workers = workers_,
-                                                             .feed = control_->feed(),
-                                                             .clock = clock_},
-                                             workers_.size());
-  auto opened = AdminListener::open(*std::move(listeners), control_->published(),
-                                    std::move(overview), clock_);
-  if (!opened) {
-    diagnostics.error(std::move(opened.error()));
-    return false;
+bool Server::open_threads(config::Diagnostics& diagnostics) {
+  overview_ = std::make_unique<Overview>(Overview::Parts{.facts = *facts_,
+                                                         .state = control_->state(),
+                                                         .registry = *registry_,
+                                                         .workers = workers_,
+                                                         .feed = control_->feed(),
+                                                         .clock = clock_},
+                                         workers_.size());
+  for (std::size_t i = 0; i < frontends_.size(); ++i) {
+    const bool is_own = frontends()[i]->placement == Placement::own_thread;
+    if (!is_own || sockets_[i].front().empty()) continue;
+    auto opened = FrontendThread::open({.frontend = *frontends_[i],
+                                        .number = i,
+                                        .published = control_->published(),
+                                        .view = *overview_,
+                                        .clock = clock_},
+                                       std::move(sockets_[i].front()));
+    if (!opened) {
+      diagnostics.error(std::move(opened.error()));
+      return false;
+    }
+    threads_.push_back(*std::move(opened));
   }
-  admin_ = *std::move(opened);
-  for (const std::string& endpoint : admin_->endpoints()) {
-    facts_->listeners.push_back({.name = "admin", .endpoint = endpoint});
-  }
+  sockets_.clear();
   return true;
 }
 
@@ -256,7 +252,7 @@ bool Server::open_admin(const ServeConfig& serve, std::vector<net::InheritedList
 
 void Server::run() {
   for (const auto& worker : workers_) worker->start();
-  if (admin_ != nullptr) admin_->start();
+  for (const auto& thread : threads_) thread->start();
   control_->reload_if_changed();
   facts_->enter(Phase::serving);
   manager_.ready("serving");

@@ -1,24 +1,25 @@
 // The server: listeners, workers, signals.
 //
 // The control thread waits for signals and makes what is published (control.h); the workers have
-// threads of their own, and so have the admin listener and a rules file. SIGHUP, or a change of the
-// file or of a file that it names, reloads all of them; an invalid file is reported and changes
-// nothing. SIGUSR1 reopens the access log. SIGTERM and SIGINT drain: not ready at once, after a
-// delay no new connections, responses with Connection: close, then the end; a second signal stops
-// at once. The admin listener serves until then.
+// threads of their own, and so have front ends for operators and a rules file. SIGHUP, or a change
+// of the file or of a file that it names, reloads all of them; an invalid file is reported and
+// changes nothing. SIGUSR1 reopens the access log. SIGTERM and SIGINT drain: not ready at once,
+// after a delay no new connections, responses with Connection: close, then the end; a second signal
+// stops at once. The admin listener serves until then.
 #pragma once
 
 #include "app/config/serve_configuration.h"
-#include "app/server/admin_listener.h"
 #include "app/server/control.h"
 #include "app/server/ejection_log.h"
+#include "app/server/frontend_thread.h"
+#include "app/server/listeners.h"
 #include "app/server/log_line.h"
+#include "app/server/overview.h"
 #include "app/server/request_observer.h"
 #include "app/server/server_facts.h"
 #include "app/server/server_worker.h"
 #include "config/diagnostics.h"
-#include "frontend/gateway/connection_counts.h"
-#include "frontend/request_meters.h"
+#include "frontend/frontend.h"
 #include "metrics/registry.h"
 #include "net/event_loop.h"
 #include "net/inherited.h"
@@ -56,7 +57,7 @@ class Server {
   // Serves until it is told to stop.
   void run();
 
-  [[nodiscard]] const std::vector<admin::ListenerStatus>& listeners() const noexcept {
+  [[nodiscard]] const std::vector<frontend::ListenerStatus>& listeners() const noexcept {
     return facts_->listeners;
   }
   [[nodiscard]] std::size_t workers() const noexcept { return workers_.size(); }
@@ -67,13 +68,10 @@ class Server {
   [[nodiscard]] bool open_all(config::Diagnostics& diagnostics);
   [[nodiscard]] bool open_loop(config::Diagnostics& diagnostics);
   void open_metrics(unsigned workers);
-  [[nodiscard]] bool open_workers(const ServeConfig& serve, unsigned count,
-                                  std::vector<net::InheritedListener>& inherited,
-                                  config::Diagnostics& diagnostics);
+  [[nodiscard]] bool open_sockets(unsigned workers, config::Diagnostics& diagnostics);
+  [[nodiscard]] bool open_workers(unsigned count, config::Diagnostics& diagnostics);
+  [[nodiscard]] bool open_threads(config::Diagnostics& diagnostics);
   [[nodiscard]] RequestObserver::Operator who_hears();
-  [[nodiscard]] bool open_admin(const ServeConfig& serve,
-                                std::vector<net::InheritedListener>& inherited,
-                                config::Diagnostics& diagnostics);
   void wake_all();
   void on_signal(int number);
   void begin_to_drain();
@@ -88,14 +86,17 @@ class Server {
   std::unique_ptr<net::EventLoop> loop_;
   std::unique_ptr<net::SignalSource> signals_;
   std::unique_ptr<net::Resolver> resolver_;
-  gateway::ConnectionCounts connection_counts_;
+  std::vector<std::unique_ptr<frontend::Frontend>> frontends_;  // as frontends() lists them
+  // Of each of them, until threads have taken them.
+  std::vector<std::vector<std::vector<OpenListener>>> sockets_;
   // From the innermost out; null until they are opened.
   std::unique_ptr<metrics::Registry> registry_;
-  std::unique_ptr<const frontend::RequestMeters> meters_;
   std::unique_ptr<ServerFacts> facts_;
   std::unique_ptr<Control> control_;
+  std::vector<ServedFrontend> served_;  // on workers
   std::vector<std::unique_ptr<ServerWorker>> workers_;
-  std::unique_ptr<AdminListener> admin_;  // null: it is off
+  std::unique_ptr<Overview> overview_;
+  std::vector<std::unique_ptr<FrontendThread>> threads_;
   net::Timer drain_soon_;
   net::Timer drained_;
   net::Timer watchdog_;

@@ -1,6 +1,6 @@
 #include "app/server/server_facts.h"
 
-#include "frontend/server_metrics.h"
+#include "frontend/metrics/server_metrics.h"
 
 #include <chrono>
 #include <utility>
@@ -36,7 +36,7 @@ void ServerFacts::took_over(std::size_t rules, WallTime now) {
   const std::lock_guard guard{mutex_};
   configuration_ = {.rules = rules,
                     .read_at = now,
-                    .last_reload = admin::ReloadStatus{.at = now, .succeeded = true}};
+                    .last_reload = frontend::ReloadStatus{.at = now, .succeeded = true}};
 }
 
 void ServerFacts::took_rules(std::size_t rules) {

@@ -2,7 +2,7 @@
 // the admin listener. Thread-safe.
 #pragma once
 
-#include "frontend/admin/status_report.h"
+#include "frontend/status_report.h"
 #include "metrics/registry.h"
 #include <sluice/time.h>
 
@@ -29,7 +29,7 @@ class ServerFacts {
   struct Configuration {
     std::size_t rules = 0;
     WallTime read_at;
-    std::optional<admin::ReloadStatus> last_reload;
+    std::optional<frontend::ReloadStatus> last_reload;
   };
 
   // `shard` is one that no worker counts with.
@@ -44,7 +44,7 @@ class ServerFacts {
   void took_rules(std::size_t rules);  // of a file of their own; from any thread
 
   // Before others look.
-  std::vector<admin::ListenerStatus> listeners;
+  std::vector<frontend::ListenerStatus> listeners;
 
   // ---- by anybody
   // ---------------------------------------------------------------------------------

@@ -9,20 +9,6 @@ namespace {
 // How soon lines are written that found no room in a pipe.
 constexpr Nanos kLogAgain{std::chrono::milliseconds{50}};
 
-admin::UpstreamStatus status_of(const gateway::UpstreamGroup& group, MonoTime now) {
-  admin::UpstreamStatus status{.name = group.options().name, .servers = {}};
-  for (const auto& server : group.servers()) {
-    status.servers.push_back({.address = server->name(),
-                              .ejected_by = server->is_ejected(now) ? 1U : 0U,
-                              .addresses = server->addresses().all().size(),
-                              .addresses_ejected = server->addresses().ejected(now),
-                              .in_use = server->in_use(),
-                              .idle = server->idle(),
-                              .failures = server->failures()});
-  }
-  return status;
-}
-
 }  // namespace
 
 // The version is read before the snapshot: what is published in between is taken with the next
@@ -33,15 +19,17 @@ ServerWorker::ServerWorker(Parts parts)
       version_(published_.version()),
       snapshot_(published_.get()),
       engine_(parts.state, parts.workers),
-      observer_(parts.meters, parts.shard, std::move(parts.who)),
-      gateway_({.loop = *loop_,
-                .resolver = parts.resolver,
-                .worker = engine_.decider(),
-                .observer = observer_,
-                .connection_counts = parts.connection_counts},
-               snapshot_->gateway),
       end_of_turn_(net::Callback<>::to<&ServerWorker::on_end_of_turn>(*this)),
       later_(net::Callback<>::to<&ServerWorker::on_later>(*this)) {
+  for (const ServedFrontend& served : parts.frontends) {
+    Part& part = *parts_.emplace_back(std::make_unique<Part>(served, parts.who, parts.shard));
+    part.worker = served.frontend.on_worker({.loop = *loop_,
+                                             .resolver = parts.resolver,
+                                             .decider = engine_.decider(),
+                                             .envoy = engine_.envoy(),
+                                             .observer = part.observer},
+                                            snapshot_->frontends[part.number]);
+  }
   take_over();
   loop_->set_turn_hook(net::Callback<Now>::to<&ServerWorker::on_turn>(*this));
 }
@@ -55,9 +43,10 @@ void ServerWorker::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<void> ServerWorker::listen(OpenListener open) {
-  acceptors_.push_back(std::make_unique<ListenerAcceptor>(std::move(open), gateway_));
-  return acceptors_.back()->watch(*loop_);
+Result<void> ServerWorker::listen(std::size_t frontend, OpenListener open) {
+  Part& part = *parts_[frontend];
+  part.acceptors.push_back(std::make_unique<ListenerAcceptor>(std::move(open), *part.worker));
+  return part.acceptors.back()->watch(*loop_);
 }
 
 void ServerWorker::start() {
@@ -77,15 +66,25 @@ void ServerWorker::on_turn(Now /*now*/) {
 // another.
 void ServerWorker::take_over() {
   engine_.use(snapshot_->engine);
-  gateway_.use(snapshot_->gateway);
-  gateway_.use_tls(snapshot_->tls);
-  observer_.use(*snapshot_);
+  for (const auto& part : parts_) {
+    part->worker->use(snapshot_->frontends[part->number]);
+    part->observer.use(*snapshot_);
+  }
 }
 
 // Not at the beginning of the next one, which may be a long time off.
 void ServerWorker::on_end_of_turn() {
-  if (!observer_.flush()) loop_->set(later_, kLogAgain);
-  connections_.store(gateway_.connections(), std::memory_order_relaxed);
+  for (const auto& part : parts_) {
+    if (!part->observer.flush()) loop_->set(later_, kLogAgain);
+  }
+  if (is_draining_.load(std::memory_order_relaxed)) [[unlikely]]
+    count_connections();
+}
+
+void ServerWorker::count_connections() noexcept {
+  std::size_t count = 0;
+  for (const auto& part : parts_) count += part->worker->connections();
+  connections_.store(count, std::memory_order_relaxed);
 }
 
 // ---- from other threads -----------------------------------------------------------------------
@@ -98,31 +97,23 @@ void ServerWorker::report(std::shared_ptr<WorkerPoll> poll, std::size_t number) 
   loop_->post([this, poll = std::move(poll), number] { poll->answer(number, report()); });
 }
 
-std::uint64_t ServerWorker::connections_rejected() const noexcept {
-  std::uint64_t count = gateway_.counts().connections_rejected;
-  for (const auto& acceptor : acceptors_) count += acceptor->counts().refused;
-  return count;
-}
-
 WorkerReport ServerWorker::report() const {
-  const frontend::AccessLog* const log = observer_.log();
-  WorkerReport report{.connections = gateway_.connections(),
-                      .connections_rejected = connections_rejected(),
-                      .evicted = gateway_.counts().evicted,
-                      .spares = gateway_.spares(),
-                      .in_flight = gateway_.in_flight(),
-                      .queued = gateway_.queued(),
-                      .headers_dropped = gateway_.counts().headers_dropped,
-                      .log_written = log != nullptr ? log->written() : 0,
-                      .log_suppressed = log != nullptr ? log->suppressed() : 0,
-                      .log_dropped = log != nullptr ? log->dropped() : 0,
+  WorkerReport report{.frontends = {},
                       .blocks = engine_.counters().blocks,
                       .dynamic_limits_skipped = engine_.counters().dynamic_limits_skipped,
                       .shadow_checks_skipped = engine_.counters().shadow_checks_skipped,
-                      .store = engine_.store_counts(),
-                      .upstreams = {}};
-  for (const auto& group : gateway_.routing()->groups) {
-    report.upstreams.push_back(status_of(*group, loop_->now().mono));
+                      .store = engine_.store_counts()};
+  for (const auto& part : parts_) {
+    auto& [name, of_frontend] =
+        report.frontends.emplace_back(WorkerReport::OfFrontend{part->name, part->worker->report()});
+    for (const auto& acceptor : part->acceptors) {
+      of_frontend.connections_rejected += acceptor->counts().refused;
+    }
+    if (const frontend::AccessLog* const log = part->observer.log()) {
+      report.log_written += log->written();
+      report.log_suppressed += log->suppressed();
+      report.log_dropped += log->dropped();
+    }
   }
   return report;
 }
@@ -135,10 +126,12 @@ bool ServerWorker::has_turned() {
 
 void ServerWorker::drain() {
   loop_->post([this] {
-    for (const auto& acceptor : acceptors_) acceptor->shut();
-    acceptors_.clear();
-    gateway_.drain();
-    connections_.store(gateway_.connections(), std::memory_order_relaxed);
+    for (const auto& part : parts_) {
+      for (const auto& acceptor : part->acceptors) acceptor->shut();
+      part->acceptors.clear();
+      part->worker->drain();
+    }
+    count_connections();
     is_draining_.store(true, std::memory_order_release);
   });
 }

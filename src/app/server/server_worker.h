@@ -1,5 +1,5 @@
-// One worker of the server: a thread, a loop, its own sockets of every port and its own part of the
-// gateway.
+// One worker of the server: a thread, a loop, its own sockets of every port and its own part of
+// every front end that serves requests.
 //
 // Made, listening and started by the control thread. At the beginning of each turn of its loop it
 // takes the newest snapshot, if there is one: all of a turn is served by the same.
@@ -11,9 +11,8 @@
 #include "app/server/worker_report.h"
 #include "base/published.h"
 #include "embed/engine_state.h"
-#include "frontend/gateway/connection_counts.h"
-#include "frontend/gateway/gateway.h"
-#include "frontend/request_meters.h"
+#include "frontend/frontend.h"
+#include "frontend/metrics/request_meters.h"
 #include "metrics/registry.h"
 #include "net/event_loop.h"
 #include "net/resolver.h"
@@ -23,21 +22,29 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
+#include <span>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 namespace sluice::app {
+
+// A front end that serves requests; its sockets are open.
+struct ServedFrontend {
+  const frontend::FrontendKind& kind;
+  frontend::Frontend& frontend;
+  std::size_t number;  // of it, in the snapshot
+  std::unique_ptr<const frontend::RequestMeters> meters;
+};
 
 class ServerWorker {
  public:
   struct Parts {
     std::unique_ptr<net::EventLoop> loop;
     net::Resolver& resolver;
-    gateway::ConnectionCounts& connection_counts;  // shared by all workers
     embed::EngineState& state;
     const Published<ServerSnapshot>& published;  // something is
-    const frontend::RequestMeters& meters;
+    std::span<const ServedFrontend> frontends;   // they outlive it
     RequestObserver::Operator who;
     unsigned workers;  // how many there are beside each other
     metrics::Shard shard;
@@ -47,7 +54,8 @@ class ServerWorker {
   ServerWorker& operator=(const ServerWorker&) = delete;
   ~ServerWorker();
 
-  [[nodiscard]] Result<void> listen(OpenListener open);
+  // For one of the front ends, by its place in Parts::frontends.
+  [[nodiscard]] Result<void> listen(std::size_t frontend, OpenListener open);
   void start();
   void stop() { loop_->stop(); }
   // Once it was stopped.
@@ -68,11 +76,23 @@ class ServerWorker {
   }
 
  private:
+  // One front end's part of this worker.
+  struct Part {
+    Part(const ServedFrontend& served, const RequestObserver::Operator& who, metrics::Shard shard)
+        : name(served.kind.name()), number(served.number), observer(*served.meters, shard, who) {}
+
+    std::string_view name;
+    std::size_t number;  // in the snapshot
+    RequestObserver observer;
+    std::unique_ptr<frontend::FrontendWorker> worker;
+    std::vector<std::unique_ptr<ListenerAcceptor>> acceptors;
+  };
+
   void on_turn(Now now);
   void take_over();
   void on_end_of_turn();
   void on_later() noexcept {}  // the turn that it wakes for does the work
-  [[nodiscard]] std::uint64_t connections_rejected() const noexcept;
+  void count_connections() noexcept;
   [[nodiscard]] WorkerReport report() const;
 
   std::unique_ptr<net::EventLoop> loop_;
@@ -80,12 +100,10 @@ class ServerWorker {
   std::uint64_t version_;  // of the snapshot, and
   std::shared_ptr<const ServerSnapshot> snapshot_;
   embed::WorkerEngine engine_;
-  RequestObserver observer_;
-  gateway::Gateway gateway_;
+  std::vector<std::unique_ptr<Part>> parts_;
   net::Task end_of_turn_;
-  net::Timer later_;  // for lines of the log that nobody reads yet
-  std::vector<std::unique_ptr<ListenerAcceptor>> acceptors_;
-  std::atomic<std::size_t> connections_{0};
+  net::Timer later_;                         // for lines of the log that nobody reads yet
+  std::atomic<std::size_t> connections_{0};  // of all front ends, once it drains
   std::atomic<bool> is_draining_{false};
   std::atomic<bool> has_turned_{true};
   std::jthread thread_;  // last: it uses all the others

@@ -198,7 +198,7 @@ class WithSeveralAddresses : public ByName {
     client_.send(kRequest);
     return answer();
   }
-  [[nodiscard]] admin::ServerStatus status() {
+  [[nodiscard]] frontend::ServerStatus status() {
     return worker_.report().upstreams.at(0).servers.at(0);
   }
 

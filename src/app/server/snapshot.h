@@ -10,11 +10,9 @@
 #include "app/config/serve_configuration.h"
 #include "app/server/log_file.h"
 #include "embed/engine_state.h"
-#include "frontend/access_record.h"
-#include "frontend/admin/guard.h"
-#include "frontend/decision_counters.h"
-#include "frontend/gateway/gateway_options.h"
-#include "net/tls_server.h"
+#include "frontend/access_log/access_record.h"
+#include "frontend/frontend_config.h"
+#include "frontend/metrics/decision_counters.h"
 #include <sluice/diagnostic.h>
 
 #include <memory>
@@ -35,9 +33,7 @@ struct ServerSnapshot {
   std::shared_ptr<const frontend::DecisionCounters> counters;
   std::shared_ptr<const frontend::AccessFormat::Options> logged;  // what the log shows and hides
   AccessLogSink access_log;
-  std::shared_ptr<const gateway::GatewayOptions> gateway;
-  std::shared_ptr<const net::TlsServer> tls;  // null: plain
-  std::shared_ptr<const admin::Guard> guard;
+  frontend::FrontendConfigs frontends;  // in the order of frontends(), each with what it loaded
   DrainConfig drain;
 };
 

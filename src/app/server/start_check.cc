@@ -13,6 +13,8 @@
 namespace sluice::app {
 namespace {
 
+using frontend::Placement;
+
 void check_state(const Configuration& configuration, config::Diagnostics& diagnostics) {
   const embed::StateConfig& state = configuration.state;
   if (state.file.empty()) return;
@@ -59,8 +61,8 @@ void check_address(const ServeConfig& serve, const net::Endpoint& endpoint, Star
 
 }  // namespace
 
-Diagnostic nothing_to_listen_on(const ListenConfig& listen) {
-  return {.message = listen.admin.empty()
+Diagnostic nothing_to_listen_on(const ServeConfig& serve) {
+  return {.message = !listens(serve, Placement::own_thread)
                          ? "the file names nothing to listen on"
                          : "the file names nothing to listen on but admin, which shows what a "
                            "gateway does",
@@ -74,20 +76,19 @@ void check_start(const Configuration& configuration, StartCheck how,
   check_state(configuration, diagnostics);
   check_last_good(configuration, diagnostics);
   const ServeConfig& serve = configuration.serve;
-  if (serve.listen.gateway.empty()) {
-    if (how == StartCheck::before_a_start) diagnostics.error(nothing_to_listen_on(serve.listen));
+  if (!listens(serve, Placement::workers)) {
+    if (how == StartCheck::before_a_start) diagnostics.error(nothing_to_listen_on(serve));
     return;
   }
-  // A shell may have other limits than the service that is checked here.
-  if (how == StartCheck::before_a_start) {
-    if (auto few = why_fewer_connections(serve)) diagnostics.warning(*std::move(few));
-  }
   check_log(serve, diagnostics);
-  for (const GatewayListener& listener : serve.listen.gateway) {
-    check_address(serve, listener.endpoint, how, diagnostics);
-  }
-  for (const net::Endpoint& endpoint : serve.listen.admin) {
-    check_address(serve, endpoint, how, diagnostics);
+  for (const auto& frontend : serve.frontends) {
+    // A shell may have other limits than the service that is checked here.
+    if (how == StartCheck::before_a_start) {
+      if (auto warning = frontend->start_warning()) diagnostics.warning(*std::move(warning));
+    }
+    for (const net::Endpoint& endpoint : frontend->listen) {
+      check_address(serve, endpoint, how, diagnostics);
+    }
   }
 }
 

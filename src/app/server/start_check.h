@@ -20,6 +20,6 @@ void check_start(const Configuration& configuration, StartCheck how,
                  config::Diagnostics& diagnostics);
 
 // Of a configuration that a server refuses.
-[[nodiscard]] Diagnostic nothing_to_listen_on(const ListenConfig& listen);
+[[nodiscard]] Diagnostic nothing_to_listen_on(const ServeConfig& serve);
 
 }  // namespace sluice::app

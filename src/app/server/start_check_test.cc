@@ -1,7 +1,7 @@
 #include "app/server/start_check.h"
 
-#include "app/config/serve_configuration.h"
 #include "base/descriptor_limit.h"
+#include "frontend/gateway/gateway_config.h"
 #include "net/listen.h"
 #include "store/local/mapping.h"
 #include "support/temp_folder.h"
@@ -125,10 +125,10 @@ TEST_F(StartCheckOf, AnAddressOfAnotherMachineIsAnError) {
 TEST_F(StartCheckOf, FewDescriptorsAreAWarningBeforeAStart) {
   const std::string few = gateway("127.0.0.1:0") + "workers: 1024\n";
   EXPECT_EQ(told(few), "");
-  if (connections_within(descriptors_max(), 1024) >= 50'000) {
+  if (gateway::connections_within(descriptors_max(), 1024) >= 50'000) {
     GTEST_SKIP() << "there are enough for 1024 workers";
   }
-  const std::string room = std::to_string(connections_within(descriptors_max(), 1024));
+  const std::string room = std::to_string(gateway::connections_within(descriptors_max(), 1024));
   EXPECT_THAT(
       told(few, StartCheck::before_a_start),
       HasSubstr(fmt::format("each worker takes at most {} instead of 50000 connections: the "

@@ -3,17 +3,17 @@
 #pragma once
 
 #include "app/config/configuration.h"
+#include "app/config/frontends.h"
 #include "app/server/listeners.h"
 #include "app/server/logged_fields.h"
-#include "app/server/serve_files.h"
 #include "app/server/server_worker.h"
 #include "app/server/snapshot.h"
 #include "app/server/worker_report.h"
 #include "base/published.h"
 #include "embed/engine_state.h"
-#include "frontend/gateway/connection_counts.h"
-#include "frontend/request_meters.h"
-#include "frontend/server_metrics.h"
+#include "frontend/frontend.h"
+#include "frontend/metrics/request_meters.h"
+#include "frontend/metrics/server_metrics.h"
 #include "net/net_fixture.h"
 #include <sluice/address.h>
 #include <sluice/clock.h>
@@ -139,8 +139,14 @@ class OneWorker {
   OneWorker(const std::string& file, const Clock& clock, net::ResolverOptions resolver = {})
       : resolver_(std::make_unique<net::Resolver>(std::move(resolver))) {
     frontend::declare_server_metrics(registry_);
-    meters_.emplace(registry_, "gateway");
+    for (const frontend::FrontendKind* kind : frontends()) frontends_.push_back(kind->open());
     const Configuration configuration = publish(file, clock);
+    const frontend::FrontendKind& kind = *frontends().front();
+    served_.push_back(
+        {.kind = kind,
+         .frontend = *frontends_.front(),
+         .number = 0,
+         .meters = std::make_unique<const frontend::RequestMeters>(registry_, kind.name())});
     auto made = net::EventLoop::create(clock).value();
     loop = made.get();
     const auto warn = [this](std::string line) { said.push_back(std::move(line)); };
@@ -150,16 +156,16 @@ class OneWorker {
     worker_ = std::make_unique<ServerWorker>(ServerWorker::Parts{
         .loop = std::move(made),
         .resolver = *resolver_,
-        .connection_counts = connection_counts_,
         .state = *state_,
         .published = published_,
-        .meters = *meters_,
+        .frontends = served_,
         .who = {.say = say, .warn = warn, .ejected = ejected, .recovered = recovered},
         .workers = 1,
         .shard = 0});
-    OpenListeners open = open_listeners(configuration.serve.listen.gateway, {}, 1).value();
-    endpoint = open.of_worker[0][0].listener.endpoint();
-    if (!worker_->listen(std::move(open.of_worker[0][0]))) std::abort();
+    OpenListeners open =
+        open_listeners(kind.name(), configuration.serve.frontends.front()->listen, {}, 1).value();
+    endpoint = open.of_thread[0][0].listener.endpoint();
+    if (!worker_->listen(0, std::move(open.of_thread[0][0]))) std::abort();
   }
 
   OneWorker(const OneWorker&) = delete;
@@ -176,7 +182,13 @@ class OneWorker {
     } else if (diagnostics.ok()) {
       (void)state_->replace(configuration, diagnostics);
     }
-    const auto tls = load_tls(configuration.serve, diagnostics);
+    const ServeConfig& serve = configuration.serve;
+    frontend::FrontendConfigs loaded;
+    for (std::size_t i = 0; i < serve.frontends.size(); ++i) {
+      loaded.push_back(frontends_[i]->load(
+          serve.frontends[i], nullptr,
+          {.files = serve.files, .registry = registry_, .tickets = nullptr}, diagnostics));
+    }
     if (!diagnostics.ok()) throw std::runtime_error{diagnostics.text()};
     published_.publish(std::make_shared<const ServerSnapshot>(ServerSnapshot{
         .engine = state_->content(),
@@ -185,14 +197,13 @@ class OneWorker {
         .logged =
             std::make_shared<const frontend::AccessFormat::Options>(logged_fields(configuration)),
         .access_log = open_access_log(configuration.serve.access_log).value(),
-        .gateway = std::make_shared<const gateway::GatewayOptions>(configuration.serve.gateway),
-        .tls = tls,
-        .guard = nullptr,
+        .frontends = std::move(loaded),
         .drain = {}}));
     return configuration;
   }
 
-  [[nodiscard]] WorkerReport report() {
+  // Of the gateway.
+  [[nodiscard]] frontend::FrontendReport report() {
     const auto poll = std::make_shared<WorkerPoll>(1);
     worker_->report(poll, 0);
     std::optional<WorkerReport> report;
@@ -200,7 +211,7 @@ class OneWorker {
       report = poll->wait(Nanos{0})[0];
       return report.has_value();
     });
-    return report.value();
+    return report.value().frontends.at(0).report;
   }
 
   [[nodiscard]] bool has_turned() { return worker_->has_turned(); }
@@ -211,9 +222,9 @@ class OneWorker {
 
  private:
   std::unique_ptr<net::Resolver> resolver_;
-  gateway::ConnectionCounts connection_counts_;
   metrics::Registry registry_{2};
-  std::optional<const frontend::RequestMeters> meters_;
+  std::vector<std::unique_ptr<frontend::Frontend>> frontends_;
+  std::vector<ServedFrontend> served_;
   std::unique_ptr<embed::EngineState> state_;
   Published<ServerSnapshot> published_;
   std::unique_ptr<ServerWorker> worker_;

@@ -6,8 +6,8 @@
 namespace sluice::app {
 namespace {
 
-void add(const admin::ServerStatus& server, admin::UpstreamStatus& to) {
-  auto found = std::ranges::find(to.servers, server.address, &admin::ServerStatus::address);
+void add(const frontend::ServerStatus& server, frontend::UpstreamStatus& to) {
+  auto found = std::ranges::find(to.servers, server.address, &frontend::ServerStatus::address);
   if (found == to.servers.end()) {
     to.servers.push_back(server);
     return;
@@ -20,10 +20,27 @@ void add(const admin::ServerStatus& server, admin::UpstreamStatus& to) {
   found->failures += server.failures;
 }
 
-void add(const admin::UpstreamStatus& group, std::vector<admin::UpstreamStatus>& to) {
-  auto found = std::ranges::find(to, group.name, &admin::UpstreamStatus::name);
+void add(const frontend::UpstreamStatus& group, std::vector<frontend::UpstreamStatus>& to) {
+  auto found = std::ranges::find(to, group.name, &frontend::UpstreamStatus::name);
   if (found == to.end()) found = to.insert(to.end(), {.name = group.name, .servers = {}});
-  for (const admin::ServerStatus& server : group.servers) add(server, *found);
+  for (const frontend::ServerStatus& server : group.servers) add(server, *found);
+}
+
+void add(const frontend::FrontendReport& one, frontend::FrontendReport& to) {
+  to.connections += one.connections;
+  to.connections_rejected += one.connections_rejected;
+  to.evicted += one.evicted;
+  to.spares += one.spares;
+  to.in_flight += one.in_flight;
+  to.queued += one.queued;
+  to.headers_dropped += one.headers_dropped;
+  for (const frontend::UpstreamStatus& group : one.upstreams) add(group, to.upstreams);
+}
+
+void add(const WorkerReport::OfFrontend& one, std::vector<WorkerReport::OfFrontend>& to) {
+  auto found = std::ranges::find(to, one.name, &WorkerReport::OfFrontend::name);
+  if (found == to.end()) found = to.insert(to.end(), {.name = one.name, .report = {}});
+  add(one.report, found->report);
 }
 
 }  // namespace
@@ -31,13 +48,7 @@ void add(const admin::UpstreamStatus& group, std::vector<admin::UpstreamStatus>&
 WorkerReport total_of(std::span<const WorkerReport> reports) {
   WorkerReport total;
   for (const WorkerReport& one : reports) {
-    total.connections += one.connections;
-    total.connections_rejected += one.connections_rejected;
-    total.evicted += one.evicted;
-    total.spares += one.spares;
-    total.in_flight += one.in_flight;
-    total.queued += one.queued;
-    total.headers_dropped += one.headers_dropped;
+    for (const WorkerReport::OfFrontend& frontend : one.frontends) add(frontend, total.frontends);
     total.log_written += one.log_written;
     total.log_suppressed += one.log_suppressed;
     total.log_dropped += one.log_dropped;
@@ -48,9 +59,14 @@ WorkerReport total_of(std::span<const WorkerReport> reports) {
     total.store.charges += one.store.charges;
     total.store.refunds += one.store.refunds;
     total.store.renewals += one.store.renewals;
-    for (const admin::UpstreamStatus& group : one.upstreams) add(group, total.upstreams);
   }
   return total;
+}
+
+frontend::FrontendReport all_frontends_of(const WorkerReport& report) {
+  frontend::FrontendReport all;
+  for (const WorkerReport::OfFrontend& one : report.frontends) add(one.report, all);
+  return all;
 }
 
 void WorkerPoll::answer(std::size_t worker, WorkerReport report) {

@@ -4,7 +4,7 @@
 // and waits for a moment. So it costs nothing while nobody asks.
 #pragma once
 
-#include "frontend/admin/status_report.h"
+#include "frontend/frontend.h"
 #include "store/local/local_authority.h"
 #include <sluice/time.h>
 
@@ -14,18 +14,17 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace sluice::app {
 
 struct WorkerReport {
-  std::uint64_t connections = 0;
-  std::uint64_t connections_rejected = 0;  // so far
-  std::uint64_t evicted = 0;               // idle connections, so far
-  std::uint64_t spares = 0;                // buffers and the like, kept for the next requests
-  std::uint64_t in_flight = 0;
-  std::uint64_t queued = 0;
-  std::uint64_t headers_dropped = 0;
+  struct OfFrontend {
+    std::string_view name;
+    frontend::FrontendReport report;
+  };
+  std::vector<OfFrontend> frontends;  // of those on workers
   std::uint64_t log_written = 0;
   std::uint64_t log_suppressed = 0;
   std::uint64_t log_dropped = 0;
@@ -33,12 +32,13 @@ struct WorkerReport {
   std::uint64_t dynamic_limits_skipped = 0;
   std::uint64_t shadow_checks_skipped = 0;
   store::LocalAuthority::Counts store;
-  std::vector<admin::UpstreamStatus> upstreams;  // under the configuration in force
 };
 
 // The sum of all. Workers that take over a configuration at different moments may know different
 // upstreams.
 [[nodiscard]] WorkerReport total_of(std::span<const WorkerReport> reports);
+// Of all front ends together.
+[[nodiscard]] frontend::FrontendReport all_frontends_of(const WorkerReport& report);
 
 // The answers to one question. Shared with the workers, some of which may answer too late.
 // Thread-safe.

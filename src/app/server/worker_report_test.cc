@@ -1,13 +1,14 @@
 #include "app/server/worker_report.h"
 
 #include "app/server/gauges.h"
-#include "frontend/server_metrics.h"
+#include "frontend/metrics/server_metrics.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace sluice::app {
@@ -15,8 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-admin::UpstreamStatus app(std::size_t ejected_by, std::uint64_t in_use,
-                          std::size_t addresses_ejected = 0) {
+frontend::UpstreamStatus app(std::size_t ejected_by, std::uint64_t in_use,
+                             std::size_t addresses_ejected = 0) {
   return {.name = "app",
           .servers = {{.address = "a:1",
                        .ejected_by = ejected_by,
@@ -34,79 +35,105 @@ double shown(const metrics::Registry& registry, const metrics::Metric& metric) {
   return sum;
 }
 
+// Of one front end.
+WorkerReport of_gateway(frontend::FrontendReport report) {
+  WorkerReport of_worker;
+  of_worker.frontends.push_back({.name = "gateway", .report = std::move(report)});
+  return of_worker;
+}
+
 TEST(WorkerReport, AddsUp) {
-  const std::vector<WorkerReport> reports{{.connections = 1,
-                                           .connections_rejected = 5,
-                                           .evicted = 8,
-                                           .spares = 9,
-                                           .in_flight = 2,
-                                           .queued = 3,
-                                           .headers_dropped = 2,
-                                           .blocks = 4,
-                                           .dynamic_limits_skipped = 7,
-                                           .shadow_checks_skipped = 6,
-                                           .upstreams = {app(1, 5)}},
-                                          {.connections = 10,
-                                           .connections_rejected = 50,
-                                           .evicted = 80,
-                                           .spares = 90,
-                                           .in_flight = 20,
-                                           .queued = 30,
-                                           .headers_dropped = 20,
-                                           .blocks = 40,
-                                           .dynamic_limits_skipped = 70,
-                                           .shadow_checks_skipped = 60,
-                                           .upstreams = {app(0, 50)}}};
+  std::vector<WorkerReport> reports{of_gateway({.connections = 1,
+                                                .connections_rejected = 5,
+                                                .evicted = 8,
+                                                .spares = 9,
+                                                .in_flight = 2,
+                                                .queued = 3,
+                                                .headers_dropped = 2,
+                                                .upstreams = {app(1, 5)}}),
+                                    of_gateway({.connections = 10,
+                                                .connections_rejected = 50,
+                                                .evicted = 80,
+                                                .spares = 90,
+                                                .in_flight = 20,
+                                                .queued = 30,
+                                                .headers_dropped = 20,
+                                                .upstreams = {app(0, 50)}})};
+  reports[0].blocks = 4;
+  reports[1].blocks = 40;
+  reports[0].dynamic_limits_skipped = 7;
+  reports[1].dynamic_limits_skipped = 70;
+  reports[0].shadow_checks_skipped = 6;
+  reports[1].shadow_checks_skipped = 60;
   const WorkerReport total = total_of(reports);
-  EXPECT_EQ(total.connections, 11U);
-  EXPECT_EQ(total.in_flight, 22U);
-  EXPECT_EQ(total.queued, 33U);
-  EXPECT_EQ(total.headers_dropped, 22U);
   EXPECT_EQ(total.blocks, 44U);
   EXPECT_EQ(total.dynamic_limits_skipped, 77U);
   EXPECT_EQ(total.shadow_checks_skipped, 66U);
-  EXPECT_EQ(total.connections_rejected, 55U);
-  EXPECT_EQ(total.evicted, 88U);
-  EXPECT_EQ(total.spares, 99U);
-  ASSERT_EQ(total.upstreams.size(), 1U);
-  const admin::ServerStatus& server = total.upstreams[0].servers.at(0);
+  ASSERT_EQ(total.frontends.size(), 1U);
+  const frontend::FrontendReport& gateway = total.frontends[0].report;
+  EXPECT_EQ(gateway.connections, 11U);
+  EXPECT_EQ(gateway.in_flight, 22U);
+  EXPECT_EQ(gateway.queued, 33U);
+  EXPECT_EQ(gateway.headers_dropped, 22U);
+  EXPECT_EQ(gateway.connections_rejected, 55U);
+  EXPECT_EQ(gateway.evicted, 88U);
+  EXPECT_EQ(gateway.spares, 99U);
+  ASSERT_EQ(gateway.upstreams.size(), 1U);
+  const frontend::ServerStatus& server = gateway.upstreams[0].servers.at(0);
   EXPECT_EQ(server.in_use, 55U);
   EXPECT_EQ(server.failures, 4U);
-  EXPECT_TRUE(admin::is_healthy(server, 2)) << "one worker still trusts it";
+  EXPECT_TRUE(frontend::is_healthy(server, 2)) << "one worker still trusts it";
+}
+
+// Each by itself, for metrics; all together, for the status.
+TEST(WorkerReport, AddsUpEachFrontEndAndAllOfThem) {
+  std::vector<WorkerReport> reports(2, of_gateway({.connections = 1}));
+  for (WorkerReport& one : reports) {
+    one.frontends.push_back({.name = "other", .report = {.connections = 10, .in_flight = 2}});
+  }
+  const WorkerReport total = total_of(reports);
+  ASSERT_EQ(total.frontends.size(), 2U);
+  EXPECT_EQ(total.frontends[0].report.connections, 2U);
+  EXPECT_EQ(total.frontends[1].name, "other");
+  EXPECT_EQ(total.frontends[1].report.connections, 20U);
+  EXPECT_EQ(all_frontends_of(total).connections, 22U);
+  EXPECT_EQ(all_frontends_of(total).in_flight, 4U);
 }
 
 // As with servers: what one worker still tries is not left alone.
 TEST(WorkerReport, CountsAddressesThatAllWorkersLeaveAlone) {
-  const std::vector<WorkerReport> reports{{.upstreams = {app(1, 0, 3)}},
-                                          {.upstreams = {app(0, 0, 1)}}};
-  const WorkerReport total = total_of(reports);
-  const admin::ServerStatus& server = total.upstreams.at(0).servers.at(0);
+  const std::vector<WorkerReport> reports{of_gateway({.upstreams = {app(1, 0, 3)}}),
+                                          of_gateway({.upstreams = {app(0, 0, 1)}})};
+  const frontend::FrontendReport total = all_frontends_of(total_of(reports));
+  const frontend::ServerStatus& server = total.upstreams.at(0).servers.at(0);
   EXPECT_EQ(server.addresses, 3U);
   EXPECT_EQ(server.addresses_ejected, 1U);
 }
 
 // In the middle of a reload one worker has the new upstreams and one the old.
 TEST(WorkerReport, AddsUpWhatIsNotTheSame) {
-  std::vector<WorkerReport> reports{{.upstreams = {app(0, 1)}}, {.upstreams = {app(0, 2)}}};
-  reports[1].upstreams[0].servers[0].address = "b:1";
-  reports[1].upstreams.push_back({.name = "new", .servers = {}});
-  const WorkerReport total = total_of(reports);
+  std::vector<WorkerReport> reports{of_gateway({.upstreams = {app(0, 1)}}),
+                                    of_gateway({.upstreams = {app(0, 2)}})};
+  std::vector<frontend::UpstreamStatus>& second = reports[1].frontends[0].report.upstreams;
+  second[0].servers[0].address = "b:1";
+  second.push_back({.name = "new", .servers = {}});
+  const frontend::FrontendReport total = all_frontends_of(total_of(reports));
   ASSERT_EQ(total.upstreams.size(), 2U);
   EXPECT_EQ(total.upstreams[0].servers.size(), 2U);
 }
 
 TEST(WorkerPoll, WaitsForEverybody) {
   WorkerPoll poll{2};
-  std::jthread other{[&] { poll.answer(1, {.connections = 7}); }};
-  poll.answer(0, {.connections = 5});
+  std::jthread other{[&] { poll.answer(1, {.blocks = 7}); }};
+  poll.answer(0, {.blocks = 5});
   const auto answers = poll.wait(1h);
-  EXPECT_EQ(answers.at(0)->connections, 5U);
-  EXPECT_EQ(answers.at(1)->connections, 7U);
+  EXPECT_EQ(answers.at(0)->blocks, 5U);
+  EXPECT_EQ(answers.at(1)->blocks, 7U);
 }
 
 TEST(WorkerPoll, DoesNotWaitForTheDead) {
   WorkerPoll poll{2};
-  poll.answer(1, {.connections = 7});
+  poll.answer(1, {.blocks = 7});
   const auto answers = poll.wait(1ms);
   EXPECT_FALSE(answers.at(0));
   EXPECT_TRUE(answers.at(1));
@@ -115,12 +142,12 @@ TEST(WorkerPoll, DoesNotWaitForTheDead) {
 TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
   metrics::Registry registry{2};
   Gauges gauges{registry, 1};
+  WorkerReport report =
+      of_gateway({.connections = 5, .headers_dropped = 6, .upstreams = {app(0, 3)}});
+  report.log_written = 10;
+  report.dynamic_limits_skipped = 4;
   gauges.show(
-      {.connections = 5,
-       .headers_dropped = 6,
-       .log_written = 10,
-       .dynamic_limits_skipped = 4,
-       .upstreams = {app(0, 3)}},
+      report,
       {.counters = {.evicted = 2, .approximated = 3, .untracked = 4, .rejected_for_room = 5},
        .slots = 12,
        .slots_used = 9,
@@ -137,8 +164,9 @@ TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
   EXPECT_EQ(shown(registry, frontend::kTableFull), 3 + 4 + 5);
   EXPECT_EQ(shown(registry, frontend::kUpstreamConnections), 4) << "those that are idle included";
   EXPECT_EQ(shown(registry, frontend::kUpstreamHealthy), 1);
-  gauges.show({.connections = 2, .log_written = 12, .upstreams = {app(1, 3)}},
-              {.counters = {.evicted = 3}, .slots_used = 8}, 1);
+  report = of_gateway({.connections = 2, .upstreams = {app(1, 3)}});
+  report.log_written = 12;
+  gauges.show(report, {.counters = {.evicted = 3}, .slots_used = 8}, 1);
   EXPECT_EQ(shown(registry, frontend::kConnections), 2);
   EXPECT_EQ(shown(registry, frontend::kLogLines), 12);
   EXPECT_EQ(shown(registry, frontend::kTableEvictions), 3);

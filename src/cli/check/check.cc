@@ -205,8 +205,7 @@ std::shared_ptr<const rules::EnvoyRules> look_around(const app::Configuration& c
                                                      const CheckOptions& options,
                                                      config::Diagnostics& diagnostics) {
   (void)embed::load_clients(configuration.clients, diagnostics);
-  (void)app::load_tls(configuration.serve, diagnostics);
-  (void)app::load_guard(configuration.serve, diagnostics);
+  app::check_frontend_files(configuration.serve, diagnostics);
   app::check_start(
       configuration,
       options.start ? app::StartCheck::before_a_start : app::StartCheck::beside_a_server,

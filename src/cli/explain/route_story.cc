@@ -1,6 +1,7 @@
 #include "cli/explain/route_story.h"
 
 #include "base/text.h"
+#include "frontend/gateway/gateway_config.h"
 #include "frontend/gateway/router.h"
 
 #include <fmt/format.h>
@@ -21,7 +22,7 @@ std::string json_list(const std::vector<std::string>& texts) {
 RouteStory route_of(const app::ServeConfig& serve, std::string_view host, std::string_view path,
                     std::string_view decoded_path) {
   RouteStory story;
-  const gateway::GatewayOptions& options = serve.gateway;
+  const gateway::GatewayOptions& options = *gateway::config_in(serve.frontends).options;
   story.has_gateway = !options.routes.empty();
   // The router answers with the number of an upstream; here each route has one of its own.
   std::vector<gateway::RouteOptions> numbered = options.routes;

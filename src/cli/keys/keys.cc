@@ -7,6 +7,7 @@
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "cli/terminal.h"
+#include "config/secret_file.h"
 #include "embed/config/api_key_file.h"
 #include "identity/api_keys.h"
 #include <sluice/clock.h>
@@ -164,7 +165,7 @@ ExitCode create_key(const CreateKeyOptions& options) {
   if (!record) return fail(kCreate, record.error(), ExitCode::usage);
   std::string secret;
   if (!options.secret_file.empty()) {
-    Parsed<std::string> read = embed::read_secret(options.secret_file);
+    Parsed<std::string> read = config::read_secret(options.secret_file);
     if (!read) return fail(kCreate, read.error(), ExitCode::failure);
     secret = *std::move(read);
   }

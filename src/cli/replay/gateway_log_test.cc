@@ -1,7 +1,7 @@
 // What the gateway logs is what `sluice replay --rules` reads.
 
 #include "cli/replay/access_log.h"
-#include "frontend/access_record.h"
+#include "frontend/access_log/access_record.h"
 #include "support/property.h"
 
 #include <gtest/gtest.h>

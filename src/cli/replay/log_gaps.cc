@@ -1,6 +1,6 @@
 #include "cli/replay/log_gaps.h"
 
-#include "frontend/log_secrets.h"
+#include "frontend/access_log/log_secrets.h"
 #include "identity/fields.h"
 #include <sluice/request.h>
 

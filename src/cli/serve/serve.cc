@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -51,7 +52,7 @@ void say(LogLevel level, std::string_view message) {
 }
 
 void tell_where(const app::Server& server) {
-  for (const admin::ListenerStatus& listener : server.listeners()) {
+  for (const frontend::ListenerStatus& listener : server.listeners()) {
     if (listener.name != "gateway") {
       say(LogLevel::info, fmt::format("{} on {}", listener.name, listener.endpoint));
       continue;
@@ -60,6 +61,12 @@ void tell_where(const app::Server& server) {
         fmt::format("gateway on {}, {}, {}", listener.endpoint, counted(server.workers(), "worker"),
                     counted(server.rules(), "rule")));
   }
+}
+
+std::string endpoint_of(std::string_view name, const app::Server& server) {
+  const auto& all = server.listeners();
+  const auto found = std::ranges::find(all, name, &frontend::ListenerStatus::name);
+  return found == all.end() ? std::string{} : found->endpoint;
 }
 
 // Each with its line of the file and a caret below its beginning.
@@ -106,9 +113,8 @@ ExitCode serve(const ServeOptions& options) {
   if (server == nullptr) return ExitCode::failure;
   tell_where(*server);
   if (demonstration != nullptr) {
-    const auto& listeners = server->listeners();
-    fmt::print("{}",
-               demonstration->what_to_try(listeners.front().endpoint, listeners.back().endpoint));
+    fmt::print("{}", demonstration->what_to_try(endpoint_of("gateway", *server),
+                                                endpoint_of("admin", *server)));
     std::fflush(stdout);
   }
   server->run();

@@ -1,9 +1,9 @@
 #include "cli/status/status.h"
 
-#include "app/config/configuration.h"
 #include "base/duration.h"
 #include "cli/status/status_text.h"
 #include "cli/terminal.h"
+#include "config/secret_file.h"
 #include "net/http/client/blocking_client.h"
 #include <sluice/clock.h>
 
@@ -22,7 +22,7 @@ constexpr std::string_view kCommand = "status";
 Parsed<net::ClientRequest> request_of(const StatusOptions& options) {
   net::ClientRequest request{.path = "/v1/status"};
   if (options.token_file.empty()) return request;
-  const Parsed<std::string> token = embed::read_secret(options.token_file);
+  const Parsed<std::string> token = config::read_secret(options.token_file);
   if (!token) return tl::unexpected(token.error());
   request.headers.emplace_back("authorization", "Bearer " + *token);
   return request;

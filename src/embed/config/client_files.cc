@@ -1,6 +1,7 @@
 // Opens the files that a configuration names for telling clients apart, and folders of rules.
 #include "base/read_file.h"
 #include "base/text.h"
+#include "config/secret_file.h"
 #include "embed/config/api_key_file.h"
 #include "embed/config/engine_configuration.h"
 #include "identity/geo.h"
@@ -18,7 +19,7 @@ namespace {
 
 using config::Diagnostics;
 
-constexpr std::size_t kSecretBytesMax = 64U << 10U;
+constexpr std::size_t kPemBytesMax = 64U << 10U;
 
 // Each part is loaded although another one is wrong, so that all is reported at once. A part that
 // is wrong is null.
@@ -52,7 +53,7 @@ class ClientFiles {
       for (identity::VerificationKey& key : *read) keys.push_back(std::move(key));
     }
     for (const std::string& path : config.public_key_files) {
-      const auto pem = taken(path, read_trusted_file(path, kSecretBytesMax));
+      const auto pem = taken(path, read_trusted_file(path, kPemBytesMax));
       if (pem) add_key(path, identity::VerificationKey::from_pem(*pem), keys);
     }
     const std::optional<std::string> secret = secret_in(config.secret_file);
@@ -98,8 +99,8 @@ class ClientFiles {
   // Empty without a file.
   [[nodiscard]] std::optional<std::string> secret_in(const std::string& path) {
     if (path.empty()) return std::string{};
-    warn_of_exposure(path, diagnostics_);
-    return taken(path, read_secret(path));
+    config::warn_of_exposure(path, diagnostics_);
+    return taken(path, config::read_secret(path));
   }
   void add_key(const std::string& path, Parsed<identity::VerificationKey> key,
                std::vector<identity::VerificationKey>& keys) {
@@ -113,19 +114,6 @@ class ClientFiles {
 };
 
 }  // namespace
-
-Parsed<std::string> read_secret(const std::string& path) {
-  Parsed<std::string> secret = read_trusted_file(path, kSecretBytesMax);
-  if (!secret) return secret;
-  while (secret->ends_with('\n') || secret->ends_with('\r')) secret->pop_back();
-  if (secret->empty()) return mistake("the secret in '" + path + "' is empty", "write it there");
-  return secret;
-}
-
-void warn_of_exposure(const std::string& secret_file, Diagnostics& diagnostics) {
-  if (secret_file.empty()) return;
-  if (auto exposed = warn_if_world_readable(secret_file)) diagnostics.warning(*std::move(exposed));
-}
 
 std::shared_ptr<const identity::Identifier> load_clients(const ClientsConfig& clients,
                                                          Diagnostics& diagnostics) {

@@ -159,9 +159,4 @@ struct CheckedFile {
 [[nodiscard]] std::shared_ptr<const rules::EnvoyRules> load_envoy(const EnvoyConfig& envoy,
                                                                   config::Diagnostics& diagnostics);
 
-// A secret of its own file, without the line break that such a file often ends with.
-[[nodiscard]] Parsed<std::string> read_secret(const std::string& path);
-// Warns where other users of this machine may read it. An empty path is none.
-void warn_of_exposure(const std::string& secret_file, config::Diagnostics& diagnostics);
-
 }  // namespace sluice::embed

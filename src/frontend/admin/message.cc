@@ -1,7 +1,7 @@
 #include "frontend/admin/message.h"
 
-#include "frontend/answers.h"
-#include "frontend/problem.h"
+#include "frontend/responses/answers.h"
+#include "frontend/responses/problem.h"
 #include "net/http/status_text.h"
 
 #include <array>

@@ -1,5 +1,8 @@
 #include "frontend/admin/pages.h"
 
+#include "frontend/admin/status_json.h"
+#include "metrics/exposition.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +10,9 @@
 
 namespace sluice::admin {
 namespace {
+
+using frontend::Check;
+using frontend::ServerView;
 
 // Whether this process can answer, and no more: neither stores nor upstreams are asked, since
 // starting it anew would mend none of them.

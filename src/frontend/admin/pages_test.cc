@@ -11,6 +11,11 @@ namespace sluice::admin {
 namespace {
 
 using namespace std::chrono_literals;
+using frontend::Check;
+using frontend::ReloadStatus;
+using frontend::RulesFileStatus;
+using frontend::ServerView;
+using frontend::StatusReport;
 
 class FixedView final : public ServerView {
  public:

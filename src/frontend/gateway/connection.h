@@ -20,12 +20,13 @@
 
 #include "engine/decider.h"
 #include "engine/op.h"
-#include "frontend/answers.h"
+#include "frontend/access_log/trace_context.h"
 #include "frontend/gateway/body_pump.h"
 #include "frontend/gateway/buffer_pool.h"
 #include "frontend/gateway/routing.h"
 #include "frontend/gateway/upstream.h"
-#include "frontend/trace_context.h"
+#include "frontend/observer.h"
+#include "frontend/responses/answers.h"
 #include "net/acceptor.h"
 #include "net/event_loop.h"
 #include "net/http/request_parser.h"
@@ -47,7 +48,6 @@
 namespace sluice::gateway {
 
 class Gateway;
-struct ServerPlace;
 
 [[nodiscard]] constexpr std::uint64_t bytes_within(Nanos time, std::uint64_t per_second) noexcept {
   return static_cast<std::uint64_t>(time / std::chrono::milliseconds{1}) * per_second / 1000;
@@ -257,8 +257,8 @@ class Connection : public net::ListHook {
   // A failure of a server at one of its addresses, with which it may be ejected.
   void blame(UpstreamServer& server, UpstreamAddress& address);
   void blame_upstream();  // where this request is
-  [[nodiscard]] static ServerPlace place_of(const UpstreamServer& server,
-                                            const UpstreamAddress& address) noexcept;
+  [[nodiscard]] static frontend::ServerPlace place_of(const UpstreamServer& server,
+                                                      const UpstreamAddress& address) noexcept;
   [[nodiscard]] Step relay();
   [[nodiscard]] Step read_answer();
   [[nodiscard]] Step begin_answer();

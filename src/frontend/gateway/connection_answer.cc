@@ -1,8 +1,8 @@
 // What the gateway says by itself.
 #include "base/text_writer.h"
-#include "frontend/answers.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
+#include "frontend/responses/answers.h"
 
 #include <algorithm>
 #include <array>

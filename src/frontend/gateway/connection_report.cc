@@ -1,10 +1,10 @@
 // What others hear of a request: the rules that count by its answer, and the log.
 #include "engine/decider.h"
-#include "frontend/access_record.h"
+#include "frontend/access_log/access_record.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
 #include "frontend/gateway/grpc_report.h"
-#include "frontend/grpc_status.h"
+#include "frontend/responses/grpc_status.h"
 
 #include <optional>
 

@@ -178,7 +178,9 @@ ServerPlace Connection::place_of(const UpstreamServer& server,
 
 void Connection::blame(UpstreamServer& server, UpstreamAddress& address) {
   if (!server.failed(address, now().mono)) return;
-  gateway_.observer_.server_ejected(place_of(server, address), server.group());
+  gateway_.observer_.server_ejected({.place = place_of(server, address),
+                                     .lasts = server.group().ejection_time,
+                                     .failures = server.group().max_consecutive_failures});
 }
 
 void Connection::blame_upstream() {

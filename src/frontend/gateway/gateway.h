@@ -6,13 +6,13 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "engine/decider.h"
-#include "frontend/access_record.h"
 #include "frontend/gateway/buffer_pool.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/connection_counts.h"
 #include "frontend/gateway/memory_return.h"
 #include "frontend/gateway/request_ids.h"
 #include "frontend/gateway/routing.h"
+#include "frontend/observer.h"
 #include "net/acceptor.h"
 #include "net/event_loop.h"
 #include "net/http/http_date.h"
@@ -32,39 +32,8 @@
 
 namespace sluice::gateway {
 
-struct ServerPlace {
-  std::string_view upstream;
-  std::string_view server;           // host:port
-  std::optional<IpAddress> address;  // which of several that its name has
-};
-
-// Of a server that was asked for the first time on a connection, and failed.
-struct ServerFailure {
-  ServerPlace place;
-  std::string_view what;
-  std::string_view reason;  // of the system or of OpenSSL; may be empty
-};
-
-// Hears how requests ended. Called by the worker; returns at once.
-class Observer {
- public:
-  Observer() = default;
-  Observer(const Observer&) = delete;
-  Observer& operator=(const Observer&) = delete;
-  virtual ~Observer() = default;
-
-  // Before the request is settled; views are good during the call.
-  virtual void ended(const frontend::AccessRecord& record, Now now) noexcept = 0;
-  // Of one decision in Gateway::kTimedOneIn: all others do without asking the clock twice.
-  virtual void decided(Nanos /*took*/) noexcept {}
-  // One such request in as many says for whom it was forwarded, and its peer is not believed.
-  virtual void ignored_forwarding() noexcept {}
-  virtual void server_failed(const ServerFailure& /*failure*/, Now /*now*/) noexcept {}
-  // Once, however often it fails again, until it recovers: until a request succeeds there.
-  virtual void server_ejected(const ServerPlace& /*place*/,
-                              const UpstreamOptions& /*of*/) noexcept {}
-  virtual void server_recovered(const ServerPlace& /*place*/) noexcept {}
-};
+using frontend::Observer;
+using frontend::ServerPlace;
 
 struct GatewayCounts {
   std::uint64_t connections = 0;

@@ -3,9 +3,9 @@
 // Plain data, checked by whoever reads the configuration. Immutable once the gateway has it.
 #pragma once
 
-#include "frontend/answers.h"
 #include "frontend/gateway/forwarding.h"
-#include "frontend/request_meters.h"
+#include "frontend/metrics/request_meters.h"
+#include "frontend/responses/answers.h"
 #include "identity/ip_range_set.h"
 #include "net/endpoint.h"
 #include "net/http/fault.h"
@@ -13,11 +13,13 @@
 #include "rules/path_template.h"
 #include <sluice/time.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,6 +63,17 @@ struct UpstreamOptions {
 [[nodiscard]] inline bool is_same_upstream(const UpstreamOptions& before, UpstreamOptions now) {
   now.meters = before.meters;  // of the same name, so they count the same
   return now.tls == nullptr && now == before;
+}
+
+// Names of the upstreams that go on when others replace them.
+[[nodiscard]] inline std::vector<std::string> kept_upstreams(
+    std::span<const UpstreamOptions> before, std::span<const UpstreamOptions> now) {
+  std::vector<std::string> kept;
+  for (const UpstreamOptions& one : now) {
+    const auto old = std::ranges::find(before, one.name, &UpstreamOptions::name);
+    if (old != before.end() && is_same_upstream(*old, one)) kept.push_back(one.name);
+  }
+  return kept;
 }
 
 struct RouteOptions {

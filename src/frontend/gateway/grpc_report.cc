@@ -1,7 +1,7 @@
 #include "frontend/gateway/grpc_report.h"
 
 #include "base/text.h"
-#include "frontend/grpc_status.h"
+#include "frontend/responses/grpc_status.h"
 #include "net/http/known_header.h"
 
 #include <algorithm>

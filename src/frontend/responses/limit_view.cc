@@ -1,0 +1,183 @@
+#include "frontend/responses/limit_view.h"
+
+#include <sluice/int128.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <tuple>
+
+namespace sluice::frontend {
+namespace {
+
+using engine::Action;
+using engine::LimitOutcome;
+using engine::Op;
+using engine::Reason;
+
+constexpr Nanos kSecond = std::chrono::seconds{1};
+
+Nanos calendar_period(CalendarUnit unit) noexcept {
+  using std::chrono::hours;
+  switch (unit) {
+    case CalendarUnit::day: return hours{24};
+    case CalendarUnit::week: return hours{24 * 7};
+    case CalendarUnit::month: return hours{24 * 31};
+    case CalendarUnit::year: return hours{24 * 366};
+  }
+  return hours{24};
+}
+
+Nanos period_of(const Limit& limit) noexcept {
+  return limit.unit ? calendar_period(*limit.unit) : limit.period;
+}
+
+// A large burst that comes back slowly takes centuries, more than 64 bits have nanoseconds.
+Uint128 time_to_refill(std::uint64_t capacity, std::uint64_t amount,
+                       std::uint64_t period) noexcept {
+  return ceil_div(Uint128{capacity} * period, Uint128{amount});
+}
+
+bool is_bucket(const Limit& limit) noexcept {
+  const bool drains = limit.algorithm == Algorithm::token_bucket ||
+                      limit.algorithm == Algorithm::leaky_bucket ||
+                      limit.algorithm == Algorithm::gcra;
+  return drains && limit.refill.value_or(Refill::continuous) == Refill::continuous;
+}
+
+// How long no more than what is left should be used. Where a request was refused, until it fits;
+// else until all of it is back. A bucket that is just empty has something again much earlier.
+Nanos available_in(const LimitOutcome& outcome) noexcept {
+  const Decision& decision = outcome.decision;
+  if (!decision.allowed() && decision.retry_after) return *decision.retry_after;
+  const Limit& limit = outcome.limit->limit;
+  if (decision.allowed() && decision.remaining == 0 && is_bucket(limit) && outcome.amount > 0) {
+    const Nanos one_more{ceil_div(limit.period.count(), static_cast<std::int64_t>(outcome.amount))};
+    return std::min(decision.reset_after, one_more);
+  }
+  return decision.reset_after;
+}
+
+// The refusal began a block, which lasts longer than what any limit of the rule asks for.
+bool began_block(const Op& op) noexcept {
+  if (op.rule == nullptr || !op.rule->block || !op.decision.retry_after) return false;
+  return std::ranges::none_of(op.limits(), [&](const LimitOutcome& one) {
+    return one.rule == op.rule && one.decision.retry_after >= op.decision.retry_after;
+  });
+}
+
+// A client that waits as long as it is told must not be told of a longer wait beside it, nor of a
+// shorter one where the rule will not hear it before.
+Nanos in_step_with_retry(Nanos time, const Op& op, const LimitOutcome& outcome) noexcept {
+  const bool is_used_up = op.action != Action::pass && outcome.decision.remaining == 0;
+  if (!is_used_up || !op.decision.retry_after) return time;
+  if (outcome.rule == op.rule && began_block(op)) return *op.decision.retry_after;
+  return std::min(time, *op.decision.retry_after);
+}
+
+bool binds(const LimitView& a, const LimitView& b) noexcept {
+  const bool a_allowed = a.verdict == Verdict::allowed;
+  const bool b_allowed = b.verdict == Verdict::allowed;
+  if (a_allowed != b_allowed) return b_allowed;
+  if (a_allowed) {
+    return std::tuple{a.remaining, -a.available_in.count()} <
+           std::tuple{b.remaining, -b.available_in.count()};
+  }
+  const bool a_never = a.verdict == Verdict::never;
+  const bool b_never = b.verdict == Verdict::never;
+  if (a_never || b_never) return a_never && !b_never;
+  return a.retry_after.value_or(Nanos{-1}) > b.retry_after.value_or(Nanos{-1});
+}
+
+}  // namespace
+
+std::uint64_t seconds_rounded_up(Nanos time) noexcept {
+  if (time <= Nanos{0}) return 0;
+  return static_cast<std::uint64_t>(ceil_div(time.count(), kSecond.count()));
+}
+
+Policy policy_of(const Limit& limit, std::uint64_t amount, std::uint64_t capacity) noexcept {
+  if (limit.algorithm == Algorithm::concurrency) return {.quota = capacity, .window_s = 0};
+  const auto period = static_cast<std::uint64_t>(period_of(limit).count());
+  // What comes at once at the end of a period and finds no room is lost.
+  if (limit.refill == Refill::interval) amount = std::min(amount, capacity);
+  if (amount == 0 || period == 0) return {.quota = capacity, .window_s = 0};
+
+  const auto second = static_cast<std::uint64_t>(kSecond.count());
+  const std::uint64_t quota = std::max(amount, capacity);
+  const Uint128 window =
+      capacity <= amount ? Uint128{period} : time_to_refill(capacity, amount, period);
+  if (window >= second) {
+    const Uint128 window_s = ceil_div(window, Uint128{second});
+    constexpr Uint128 kMost = std::numeric_limits<std::uint64_t>::max();
+    return {.quota = quota, .window_s = static_cast<std::uint64_t>(std::min(window_s, kMost))};
+  }
+  return {.quota = static_cast<std::uint64_t>(Uint128{quota} * second / window), .window_s = 1};
+}
+
+void write_name(TextWriter& writer, const LimitView& view) noexcept {
+  writer.put(view.rule);
+  if (!view.limit.empty()) {
+    writer.put('.');
+    writer.put(view.limit);
+  } else if (view.number > 0) {
+    writer.put('.');
+    writer.number(view.number);
+  }
+}
+
+// ---- views ------------------------------------------------------------------------------------
+
+LimitView LimitViews::at(std::size_t place) const noexcept {
+  const LimitOutcome& outcome = op_.limits()[place];
+  // Limits of one rule stand beside one another.
+  std::size_t first = place;
+  while (first > 0 && op_.limits()[first - 1].rule == outcome.rule) --first;
+  std::size_t end = place + 1;
+  while (end < op_.limits().size() && op_.limits()[end].rule == outcome.rule) ++end;
+
+  const Decision& decision = outcome.decision;
+  return {
+      .rule = outcome.rule->name,
+      .limit = outcome.limit->name,
+      .number = end - first > 1 ? static_cast<unsigned>(place - first + 1) : 0,
+      .policy = policy_of(outcome.limit->limit, outcome.amount, decision.limit),
+      .capacity = decision.limit,
+      .remaining = decision.remaining,
+      .available_in = in_step_with_retry(available_in(outcome), op_, outcome),
+      .verdict = decision.verdict,
+      .retry_after = decision.retry_after,
+  };
+}
+
+LimitView LimitViews::of_block() const noexcept {
+  return {.rule = op_.rule != nullptr ? std::string_view{op_.rule->name} : "",
+          .has_policy = false,
+          .available_in = op_.decision.reset_after,
+          .verdict = op_.decision.verdict,
+          .retry_after = op_.decision.retry_after};
+}
+
+std::optional<LimitView> LimitViews::tightest() const noexcept {
+  std::optional<LimitView> best;
+  for_each([&](const LimitView& view) {
+    if (!best || binds(view, *best)) best = view;
+  });
+  return best;
+}
+
+std::optional<std::uint64_t> retry_after_s(const Op& op) noexcept {
+  if (op.action == Action::pass) return std::nullopt;
+  switch (op.reason) {
+    case Reason::limited:
+    case Reason::queue_full:
+    case Reason::blocked:
+      // Of requests in flight nobody knows when they end: the shortest wait there is.
+      return std::max<std::uint64_t>(seconds_rounded_up(op.decision.retry_after.value_or(kSecond)),
+                                     1);
+    case Reason::store_failed: return 1;
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace sluice::frontend

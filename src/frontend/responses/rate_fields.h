@@ -1,0 +1,66 @@
+// How single rate limit headers are spelled: structured fields (RFC 9651) and plain numbers. Used
+// by rate_headers.cc alone. Nothing allocates.
+#pragma once
+
+#include "base/text_writer.h"
+#include "frontend/responses/limit_view.h"
+#include "frontend/responses/rate_headers.h"
+#include "net/http/head_writer.h"
+#include "net/http/message.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace sluice::frontend {
+
+// ---- writing ----------------------------------------------------------------------------------
+
+// A list may stand on several lines of the same name, so one that gets long goes on in the next.
+class ListLine {
+ public:
+  ListLine(net::HeadWriter& writer, std::string_view name) noexcept
+      : writer_(writer), name_(name) {}
+
+  void add(std::string_view item) noexcept;
+  void finish() noexcept;
+
+ private:
+  static constexpr std::size_t kLineBytes = 1024;
+
+  net::HeadWriter& writer_;
+  std::string_view name_;
+  std::array<char, kLineBytes> text_;
+  std::size_t size_ = 0;
+};
+
+struct FieldStyle {
+  Family family = Family::ietf_11;
+  WallTime now;
+  std::string_view partition;  // base64; empty: none
+};
+
+// Whether a list has one element whatever happens.
+[[nodiscard]] constexpr bool shows_one(Family family, RateHeaders::Role role) noexcept {
+  return family == Family::ietf_07 && role == RateHeaders::Role::rate;
+}
+
+void add_item(ListLine& line, RateHeaders::Role role, const LimitView& view,
+              const FieldStyle& style) noexcept;
+void write_number(net::HeadWriter& writer, const RateHeaders::Field& field, const LimitView& view,
+                  const FieldStyle& style) noexcept;
+
+// ---- beside what the origin wrote -------------------------------------------------------------
+
+enum class Beside : std::uint8_t { origin_alone, both, ours_alone };
+
+// Whose word stands. Of plain numbers the stricter one; what cannot be read is left alone.
+[[nodiscard]] Beside compare_with_origin(const RateHeaders::FamilyFields& fields,
+                                         std::uint64_t remaining,
+                                         std::span<const HeaderView> origin) noexcept;
+void leave_out(const RateHeaders::FamilyFields& fields, std::span<const HeaderView> origin,
+               net::HeaderSet& left_out) noexcept;
+
+}  // namespace sluice::frontend
