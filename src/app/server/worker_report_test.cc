@@ -117,6 +117,8 @@ TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
   Gauges gauges{registry, 1};
   gauges.show(
       {.connections = 5,
+       .connections_rejected = 8,
+       .evicted = 7,
        .headers_dropped = 6,
        .log_written = 10,
        .dynamic_limits_skipped = 4,
@@ -128,6 +130,8 @@ TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
        .cells_used = 2},
       1);
   EXPECT_EQ(shown(registry, frontend::kConnections), 5);
+  EXPECT_EQ(shown(registry, frontend::kConnectionsRejected), 8);
+  EXPECT_EQ(shown(registry, frontend::kEvictedConnections), 7);
   EXPECT_EQ(shown(registry, frontend::kHeadersDropped), 6);
   EXPECT_EQ(shown(registry, frontend::kLogLines), 10);
   EXPECT_EQ(shown(registry, frontend::kDynamicLimitsSkipped), 4);
