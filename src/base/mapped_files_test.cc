@@ -6,14 +6,12 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <barrier>
 #include <csignal>
 #include <cstddef>
 #include <fcntl.h>
 #include <string>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -48,54 +46,30 @@ int touch_what_is_gone(const std::string& path) {
   return 2;  // it should not have come that far
 }
 
-// What a child says on standard error, and how it ends.
-struct Ended {
-  std::string said;
-  int status = 0;
-};
-Ended end_of(const std::string& path) {
-  std::array<int, 2> pipe{};
-  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return {};
-  const pid_t child = testing::start_child([&] {
-    ::dup2(pipe[1], STDERR_FILENO);
-    return touch_what_is_gone(path);
-  });
-  ::close(pipe[1]);
-  Ended ended;
-  std::array<char, 4096> buffer;
-  for (ssize_t got = 0; (got = ::read(pipe[0], buffer.data(), buffer.size())) > 0;) {
-    ended.said.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-  ::close(pipe[0]);
-  (void)::waitpid(child, &ended.status, 0);
-  return ended;
-}
-
 // All workers meet the fault at about the same time: none ends the process in the middle of what
 // another says.
 TEST(MappedFiles, AFileThatIsGoneIsNamedInOneWholeLineHoweverManyThreadsTouchIt) {
   const testing::TempFolder folder;
   const std::string path = folder.file("state");
   for (int round = 0; round < 20; ++round) {
-    const Ended ended = end_of(path);
-    EXPECT_TRUE(WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGBUS) << ended.status;
-    ASSERT_EQ(ended.said, "sluice: state file '" + path +
-                              "': it was truncated, or its device failed, while it was in use; "
-                              "start again\n")
+    const auto end = testing::end_of_child([&] { return touch_what_is_gone(path); });
+    EXPECT_TRUE(end.is_by(SIGBUS)) << end.status;
+    ASSERT_EQ(end.said, "sluice: state file '" + path +
+                            "': it was truncated, or its device failed, while it was in use; "
+                            "start again\n")
         << "round " << round;
   }
 }
 
 // As without the handler: there is nothing to say.
 TEST(MappedFiles, AFaultElsewhereEndsTheProcessWithoutAWord) {
-  const pid_t child = testing::start_child([] {
+  const auto end = testing::end_of_child([] {
     explain_lost_files();
     (void)::raise(SIGBUS);
     return 2;
   });
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS) << status;
+  EXPECT_TRUE(end.is_by(SIGBUS)) << end.status;
+  EXPECT_EQ(end.said, "");
 }
 
 }  // namespace

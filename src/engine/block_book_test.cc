@@ -1,10 +1,13 @@
 #include "engine/block_book.h"
 
+#include "base/mapped_files.h"
+#include "support/child.h"
 #include "support/temp_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -51,6 +54,21 @@ TEST_F(BlockBookTest, TakesAFileOfZerosForANewOne) {
   ASSERT_TRUE(book) << book.error().text();
   (*book)->write(note(7), kNow);
   EXPECT_EQ(BlockBook::open(file()).value()->list(kNow).size(), 1U);
+}
+
+// The process ends by SIGBUS, and names the file before.
+TEST_F(BlockBookTest, IsNamedWhenItIsTruncatedWhileItIsInUse) {
+  const auto end = testing::end_of_child([&] {
+    explain_lost_files();
+    const auto book = BlockBook::open(file()).value();
+    std::filesystem::resize_file(file(), 0);
+    book->write(note(7), kNow);
+    return 2;  // it should not have come that far
+  });
+  EXPECT_TRUE(end.is_by(SIGBUS)) << end.status;
+  EXPECT_EQ(end.said, "sluice: file of blocks '" + file() +
+                          "': it was truncated, or its device failed, while it was in use; remove "
+                          "it and start again; blocks hold without it\n");
 }
 
 TEST_F(BlockBookTest, RefusesAFileOfAnotherKind) {

@@ -268,8 +268,9 @@ TEST_F(ManyAmounts, AreKeptWhileARequestHasThem) {
   Op slow;
   ASSERT_EQ(worker_->decide(slow, request, {.user = text, .claims = &claims}, now_).completion,
             store::Completion::now);
+  const std::size_t numbers = table_->status().limits;
   const auto has_number = [&] {
-    for (store::LimitNumber number = 0; number < table_->status().limits; ++number) {
+    for (store::LimitNumber number = 0; number < numbers; ++number) {
       const auto& known = table_->limit_if_known(number);
       if (known != nullptr && known->limit().amount == kFirst) return true;
     }
@@ -280,7 +281,8 @@ TEST_F(ManyAmounts, AreKeptWhileARequestHasThem) {
     for (int i = 0; i < 3; ++i) pass(1h);
     for (std::uint64_t i = 0; i < 700; ++i) ASSERT_EQ(in_force(first + i), first + i);
   };
-  others_come(kOther);
+  // More amounts than a worker tracks: the entry of the request in flight is not reused either.
+  for (std::uint64_t i = 0; i < 3; ++i) others_come(kOther + i * 1000);
   EXPECT_TRUE(has_number());
   worker_->settle(slow, nullptr, now_);
   others_come(kOther + 10'000);

@@ -1,9 +1,13 @@
 #include "identity/geo.h"
 
+#include "base/mapped_files.h"
+#include "support/child.h"
 #include "support/temp_folder.h"
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -108,6 +112,24 @@ TEST(Geo, SurvivesDamagedFiles) {
     changed[at] = static_cast<char>(changed[at] ^ 0xff);
     look(changed);
   }
+}
+
+// The process ends by SIGBUS, and names the file before.
+TEST(Geo, IsNamedWhenItIsTruncatedWhileItIsInUse) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("country.mmdb");
+  std::filesystem::copy_file(kFolder + "/country.mmdb", path);
+  const auto end = testing::end_of_child([&] {
+    explain_lost_files();
+    const Geo one = Geo::open({.country_file = path, .asn_file = {}}).value();
+    std::filesystem::resize_file(path, 0);
+    (void)one.find(address("192.0.2.77"));
+    return 2;  // it should not have come that far
+  });
+  EXPECT_TRUE(end.is_by(SIGBUS)) << end.status;
+  EXPECT_EQ(end.said, "sluice: GeoIP database '" + path +
+                          "': it was truncated, or its device failed, while it was in use; replace "
+                          "such files by renaming a new one over them\n");
 }
 
 }  // namespace

@@ -122,6 +122,7 @@ routes: [{{path: /**, upstream: app}}]
         for name in ("Transfer_Encoding", "Content_Length", "Keep_Alive"):
             self.assertEqual(gateway.get("/", f"{name}: 1").status, 400)
         imitations = ("X_Forwarded_For: 1", "CF_Connecting_IP: 2", "Cf-Connecting_Ip: 3")
+        imitations += ("X_Forwarded_Proto: 5", "X_Real_IP: 6")
         others = ("CF-Connecting-IP: 192.0.2.1", "X_Mine: 4")
         self.assertEqual(gateway.get("/", *imitations, *others).status, 200)
         names = [name.lower() for name, _ in app.requests[-1].headers]

@@ -127,10 +127,13 @@ class Headers(GatewayTest):
                     # Counted for whom the trusted proxy speaks.
                     second = client.get("/", "X-Forwarded-For: 10.1.1.2").status
                     self.assertEqual(second, 200 if passed else 429)
+                    client.send(b"nonsense\r\n\r\n")
+                    self.assertEqual(client.answer().status, 400)
                 self.assertEqual(app.requests[0].all("x-forwarded-for"), passed)
                 front.stop()
-                first = self.log().splitlines()[-2]
+                first, _, malformed = self.log().splitlines()[-3:]
                 self.assertTrue(first.startswith("10.1.1.1 - " if passed else "unix - "), first)
+                self.assertTrue(malformed.startswith("unix - "), malformed)
 
     def test_the_port_is_the_one_that_the_client_came_to(self):
         app = self.upstream()

@@ -167,6 +167,12 @@ class Check(ScenarioTest):
         self.assertEqual((most, bound), (9, "9 in any 1h"), "the others have no override")
         self.assertRegex(text, r"5/1h token_bucket +9 in any 1h *\n +99 in any 1h +with override u")
         self.assertIn("with override user=acme (multiplier 10)", text)
+        path = os.path.join(self.folder, "sluice.yaml")
+        [rule] = json.loads(self.ok("check", "--json", path).out)["rules"]
+        self.assertEqual(
+            rule["limits"][0]["with_override"],
+            {"subject": "user=acme", "multiplier": 10, "most": 99, "bound": "99 in any 1h"},
+        )
         self.assertRegex(self.promised(claim, twice)[2], r"19999 in any 1h +with override user=")
         # Overrides that are over, that give less, or that concern nobody here.
         for other in (
@@ -393,9 +399,11 @@ rules:
         self.assertIn("decision  rejected with 400: ambiguous_route, after the rules", done.out)
         self.assertIn("route     none: with and without the escaped slash", done.out)
         self.assertIn("4 of 5 left", done.out)
+        self.assertIn("\npath      /v1/x%2Fy\n      or  /v1/x/y\n", done.out)
         answer = json.loads(sluice("explain", "/v1/x%2Fy", "-c", file, "--json").out)
         told = [answer[key] for key in ("allowed", "action", "reason", "status", "route")]
         self.assertEqual(told, [False, "reject", "ambiguous_route", 400, None])
+        self.assertEqual(answer["request"]["decoded_path"], "/v1/x/y")
         self.assertIn("to upstream b", self.ok("explain", "/v1/x/y", "-c", file).out)
 
     def test_why_a_proof_failed(self):

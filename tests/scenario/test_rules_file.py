@@ -193,6 +193,7 @@ class RulesFile(AdminTest):
         checked = sluice("check", path)
         self.assertEqual(checked.code, 1, checked.err)
         self.assertRegex(checked.out + checked.err, r"rules\.yaml:1:\d+")
+        self.assertEqual(sluice("check", "--offline", path).code, 0)
 
     def test_rules_are_in_one_place(self):
         self.rules(TWO)

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fcntl.h>
+#include <malloc.h>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,6 +26,16 @@
 #include <unistd.h>
 #include <utility>
 #include <vector>
+
+namespace {
+int memory_returned = 0;  // so often
+}
+
+// Replaces that of the C library, to count the calls.
+extern "C" int malloc_trim(std::size_t /*pad*/) noexcept {
+  ++memory_returned;
+  return 0;
+}
 
 namespace sluice::app {
 namespace {
@@ -268,19 +279,45 @@ TEST_P(Hop, IsNamedToBothSidesUnlessItIsNotToBe) {
 
 // ---- memory -----------------------------------------------------------------------------------
 
-using Flood = GatewayConnections;
-
-TEST_F(Flood, OfHalfSentHeadsLeavesNoMemoryBehind) {
-  {
-    const auto clients = connect(300);
+class Flood : public GatewayConnections {
+ protected:
+  // Half-sent headers from so many clients at once, which then leave.
+  void come_and_go(std::size_t count) {
+    const auto clients = connect(count);
     for (const auto& client : clients) client->say("GET / HTTP/1.1\r\nHost: a.");
-    ASSERT_TRUE(has_connections(300));
+    ASSERT_TRUE(has_connections(count));
     settle();
   }
+  void trim() {
+    ASSERT_TRUE(has_connections(0));
+    for (int i = 0; i < 3; ++i) pass(gateway::Gateway::kTrimEvery + 10ms);
+  }
+};
+
+TEST_F(Flood, OfHalfSentHeadsLeavesNoMemoryBehind) {
+  come_and_go(300);
   ASSERT_TRUE(has_connections(0));
   EXPECT_GE(worker_.report().spares, 600U);
-  for (int i = 0; i < 3; ++i) pass(gateway::Gateway::kTrimEvery + 10ms);
+  trim();
   EXPECT_LE(worker_.report().spares, 2 * gateway::SparePool<int>::kSparesMin);
+}
+
+// malloc_trim() stalls the loop: not after a small flood, and at most once a minute.
+TEST_F(Flood, ReturnsItsMemoryToTheSystemIfItWasMuch) {
+  const int before = memory_returned;
+  const auto flood = [this] {
+    come_and_go(300);
+    trim();
+  };
+  flood();
+  EXPECT_EQ(memory_returned - before, 0);
+  flood();
+  EXPECT_EQ(memory_returned - before, 1) << "both together are worth it";
+  flood();
+  flood();
+  EXPECT_EQ(memory_returned - before, 1) << "less than a minute later";
+  pass(30s);
+  EXPECT_EQ(memory_returned - before, 2);
 }
 
 // ---- more connections than there may be -------------------------------------------------------

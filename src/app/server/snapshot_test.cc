@@ -123,13 +123,14 @@ class TrustTest : public SnapshotTest {
         "{}}}}}\n",
         server_.chain, server_.key, authority.file());
   }
+  [[nodiscard]] auto as_ann() const {
+    return net::TlsClient::load({.ca_file = authority_.file(),
+                                 .certificate = net::CertificateFiles{client_.chain, client_.key}})
+        .value();
+  }
   std::unique_ptr<Talker> connect_as_ann() {
-    const auto as =
-        net::TlsClient::load({.ca_file = authority_.file(),
-                              .certificate = net::CertificateFiles{client_.chain, client_.key}})
-            .value();
     auto ann = connect();
-    EXPECT_TRUE(ann->stream.start_tls(*as, "a.example"));
+    EXPECT_TRUE(ann->stream.start_tls(*as_ann(), "a.example"));
     return ann;
   }
 
@@ -149,6 +150,19 @@ TEST_F(TrustTest, AnIdleConnectionEndsWhenItsCaIsNoLongerTrusted) {
   trust(other_);
   publish(open());
   EXPECT_TRUE(turn_until(*worker_->loop, [&] { return ann->is_over(); }));
+}
+
+// Its TLS context still verifies client certificates by the old CA.
+TEST_F(TrustTest, AConnectionInItsHandshakeEndsAsWell) {
+  begin(open());
+  const auto ann = connect();
+  ASSERT_TRUE(turn_until(*worker_->loop, [&] { return worker_->report().connections == 1; }));
+  trust(other_);
+  publish(open());
+  EXPECT_TRUE(ann->stream.start_tls(*as_ann(), "a.example"));
+  ann->say(kGet);
+  ASSERT_TRUE(turn_until(*worker_->loop, [&] { return ann->is_over(); }));
+  EXPECT_EQ(ann->received, "");
 }
 
 TEST_F(TrustTest, AConnectionInUseEndsAfterItsCurrentRequest) {

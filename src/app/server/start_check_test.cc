@@ -26,10 +26,12 @@ using ::testing::HasSubstr;
 class StartCheckOf : public ::testing::Test {
  protected:
   std::string told(const std::string& more, StartCheck how = StartCheck::beside_a_server) {
+    return told_of("rules: [{name: r, per: ip, limit: 5/1s}]\n" + more, how);
+  }
+  std::string told_of(const std::string& text, StartCheck how = StartCheck::beside_a_server) {
     diagnostics_ = {};
     const Configuration configuration =
-        read_configuration("rules: [{name: r, per: ip, limit: 5/1s}]\n" + more,
-                           folder_.file("sluice.yaml"), diagnostics_);
+        read_configuration(text, folder_.file("sluice.yaml"), diagnostics_);
     EXPECT_TRUE(diagnostics_.ok()) << diagnostics_.text();
     diagnostics_ = {};
     check_start(configuration, how, diagnostics_);
@@ -66,6 +68,14 @@ TEST_F(StartCheckOf, FoldersThatAreMissingAreNamedWithTheirKeys) {
   EXPECT_THAT(told(gateway("unix:" + folder_.file("no/socket"))),
               HasSubstr("the folder does not exist"));
   EXPECT_EQ(diagnostics_.errors(), 1U);
+}
+
+// The server starts without it.
+TEST_F(StartCheckOf, AMissingFolderForTheLastGoodRulesIsAWarning) {
+  std::ofstream{folder_.file("rules.yaml")} << "rules: [{name: r, per: ip, limit: 5/1s}]\n";
+  EXPECT_THAT(told_of("rules_from: {file: rules.yaml, last_good_file: no/good}\n",
+                      StartCheck::before_a_start),
+              HasSubstr("sluice.yaml:1:48: warning: rules_from.last_good_file: cannot write '"));
 }
 
 TEST_F(StartCheckOf, AStateFileForOtherMemoryIsAnError) {
@@ -114,6 +124,17 @@ TEST_F(StartCheckOf, AnAddressInUseIsAWarningBesideAServerAndAnErrorBeforeAStart
     EXPECT_EQ(diagnostics_.errors(), 1U) << address;
   }
   EXPECT_TRUE(is_there("socket"));
+}
+
+TEST_F(StartCheckOf, TheAddressOfTheAdminListenerIsLookedAtAsWell) {
+  const auto taken = net::listen_on(net::Endpoint::parse("127.0.0.1:0").value());
+  ASSERT_TRUE(taken);
+  std::string file = gateway("127.0.0.1:0");
+  file.insert(file.find("gateway"), fmt::format("admin: '{}', ", taken->endpoint().text()));
+  EXPECT_THAT(told(file),
+              HasSubstr("warning: listen.admin: cannot listen on " + taken->endpoint().text()));
+  (void)told(file, StartCheck::before_a_start);
+  EXPECT_EQ(diagnostics_.errors(), 1U);
 }
 
 TEST_F(StartCheckOf, AnAddressOfAnotherMachineIsAnError) {

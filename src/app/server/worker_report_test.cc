@@ -142,8 +142,11 @@ TEST(WorkerPoll, DoesNotWaitForTheDead) {
 TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
   metrics::Registry registry{2};
   Gauges gauges{registry, 1};
-  WorkerReport report =
-      of_gateway({.connections = 5, .headers_dropped = 6, .upstreams = {app(0, 3)}});
+  WorkerReport report = of_gateway({.connections = 5,
+                                    .connections_rejected = 8,
+                                    .evicted = 7,
+                                    .headers_dropped = 6,
+                                    .upstreams = {app(0, 3)}});
   report.log_written = 10;
   report.dynamic_limits_skipped = 4;
   gauges.show(
@@ -155,6 +158,8 @@ TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
        .cells_used = 2},
       1);
   EXPECT_EQ(shown(registry, frontend::kConnections), 5);
+  EXPECT_EQ(shown(registry, frontend::kConnectionsRejected), 8);
+  EXPECT_EQ(shown(registry, frontend::kEvictedConnections), 7);
   EXPECT_EQ(shown(registry, frontend::kHeadersDropped), 6);
   EXPECT_EQ(shown(registry, frontend::kLogLines), 10);
   EXPECT_EQ(shown(registry, frontend::kDynamicLimitsSkipped), 4);

@@ -26,6 +26,7 @@ TEST(StatusText, ShowsWhatTheServerSays) {
       R"({"state":"serving","version":"1.2.3","uptime_seconds":90,"started_at":"then","workers":2,
           "configuration":{"file":"a.yaml","rules":1,"read_at":"later"},
           "listeners":[{"name":"gateway","endpoint":":8080"},{"name":"admin","endpoint":":9090"}],
+          "connections":9,"connections_evicted":8,"connections_rejected":7,
           "requests":{"2xx":120,"3xx":0,"4xx":3},
           "upstreams":[{"name":"app","servers":[{"address":"10.0.0.1:80","healthy":true,
                                                  "in_use":4,"idle":5,"failures":6}]}]})");
@@ -34,6 +35,7 @@ TEST(StatusText, ShowsWhatTheServerSays) {
   EXPECT_THAT(status->text, HasSubstr("serving  sluice 1.2.3, up 1m30s since then, 2 workers"));
   EXPECT_THAT(status->text, HasSubstr("a.yaml, 1 rule, read later\n"));
   EXPECT_THAT(status->text, HasSubstr("gateway :8080, admin :9090\n"));
+  EXPECT_THAT(status->text, HasSubstr("9, 8 evicted, 7 rejected\n"));
   EXPECT_THAT(status->text, HasSubstr("2xx 120, 4xx 3\n"));
   EXPECT_THAT(status->text, HasSubstr("app       10.0.0.1:80  healthy       4     5         6\n"));
   EXPECT_FALSE(read(R"({"state":"draining"})")->is_serving);
