@@ -2,6 +2,7 @@
 
 #include "app/config/frontends.h"
 #include "app/config/serve_configuration.h"
+#include "config/formats.h"
 #include "frontend/frontend.h"
 #include "rules/formats.h"
 
