@@ -290,7 +290,8 @@ class Documents(unittest.TestCase):
         self.assertGreater(seen, 0, "no document links to another")
 
     def test_every_field_of_the_access_log_is_told_of(self):
-        source = (ROOT / "src" / "frontend" / "access_record.cc").read_text(encoding="utf-8")
+        file = ROOT / "src" / "frontend" / "access_log" / "access_record.cc"
+        source = file.read_text(encoding="utf-8")
         fields = set(re.findall(r'json\.(?:begin|text|number|number_if)\("(\w+)"', source))
         told = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
         self.assertGreater(len(fields), 20)

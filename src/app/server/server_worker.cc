@@ -19,10 +19,11 @@ ServerWorker::ServerWorker(Parts parts)
       version_(published_.version()),
       snapshot_(published_.get()),
       engine_(parts.state, parts.workers),
+      log_(parts.shard),
       end_of_turn_(net::Callback<>::to<&ServerWorker::on_end_of_turn>(*this)),
       later_(net::Callback<>::to<&ServerWorker::on_later>(*this)) {
   for (const ServedFrontend& served : parts.frontends) {
-    Part& part = *parts_.emplace_back(std::make_unique<Part>(served, parts.who, parts.shard));
+    Part& part = *parts_.emplace_back(std::make_unique<Part>(served, log_, parts.who, parts.shard));
     part.worker = served.frontend.on_worker({.loop = *loop_,
                                              .resolver = parts.resolver,
                                              .decider = engine_.decider(),
@@ -66,17 +67,13 @@ void ServerWorker::on_turn(Now /*now*/) {
 // another.
 void ServerWorker::take_over() {
   engine_.use(snapshot_->engine);
-  for (const auto& part : parts_) {
-    part->worker->use(snapshot_->frontends[part->number]);
-    part->observer.use(*snapshot_);
-  }
+  for (const auto& part : parts_) part->worker->use(snapshot_->frontends[part->number]);
+  log_.use(*snapshot_);
 }
 
 // Not at the beginning of the next one, which may be a long time off.
 void ServerWorker::on_end_of_turn() {
-  for (const auto& part : parts_) {
-    if (!part->observer.flush()) loop_->set(later_, kLogAgain);
-  }
+  if (!log_.flush()) loop_->set(later_, kLogAgain);
   if (is_draining_.load(std::memory_order_relaxed)) [[unlikely]]
     count_connections();
 }
@@ -98,7 +95,11 @@ void ServerWorker::report(std::shared_ptr<WorkerPoll> poll, std::size_t number) 
 }
 
 WorkerReport ServerWorker::report() const {
+  const frontend::AccessLog* const log = log_.log();
   WorkerReport report{.frontends = {},
+                      .log_written = log != nullptr ? log->written() : 0,
+                      .log_suppressed = log != nullptr ? log->suppressed() : 0,
+                      .log_dropped = log != nullptr ? log->dropped() : 0,
                       .blocks = engine_.counters().blocks,
                       .dynamic_limits_skipped = engine_.counters().dynamic_limits_skipped,
                       .shadow_checks_skipped = engine_.counters().shadow_checks_skipped,
@@ -108,11 +109,6 @@ WorkerReport ServerWorker::report() const {
         report.frontends.emplace_back(WorkerReport::OfFrontend{part->name, part->worker->report()});
     for (const auto& acceptor : part->acceptors) {
       of_frontend.connections_rejected += acceptor->counts().refused;
-    }
-    if (const frontend::AccessLog* const log = part->observer.log()) {
-      report.log_written += log->written();
-      report.log_suppressed += log->suppressed();
-      report.log_dropped += log->dropped();
     }
   }
   return report;

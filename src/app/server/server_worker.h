@@ -6,6 +6,7 @@
 #pragma once
 
 #include "app/server/listeners.h"
+#include "app/server/request_log.h"
 #include "app/server/request_observer.h"
 #include "app/server/snapshot.h"
 #include "app/server/worker_report.h"
@@ -78,8 +79,11 @@ class ServerWorker {
  private:
   // One front end's part of this worker.
   struct Part {
-    Part(const ServedFrontend& served, const RequestObserver::Operator& who, metrics::Shard shard)
-        : name(served.kind.name()), number(served.number), observer(*served.meters, shard, who) {}
+    Part(const ServedFrontend& served, RequestLog& log, const RequestObserver::Operator& who,
+         metrics::Shard shard)
+        : name(served.kind.name()),
+          number(served.number),
+          observer(log, *served.meters, shard, who) {}
 
     std::string_view name;
     std::size_t number;  // in the snapshot
@@ -100,6 +104,7 @@ class ServerWorker {
   std::uint64_t version_;  // of the snapshot, and
   std::shared_ptr<const ServerSnapshot> snapshot_;
   embed::WorkerEngine engine_;
+  RequestLog log_;
   std::vector<std::unique_ptr<Part>> parts_;
   net::Task end_of_turn_;
   net::Timer later_;                         // for lines of the log that nobody reads yet

@@ -1,6 +1,5 @@
-#include "app/server/request_observer.h"
+#include "app/server/request_log.h"
 
-#include "frontend/metrics/server_metrics.h"
 #include "support/temp_folder.h"
 
 #include <gmock/gmock.h>
@@ -24,31 +23,23 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class RequestObserverOf : public ::testing::Test {
+class RequestLogOf : public ::testing::Test {
  protected:
-  RequestObserverOf() {
-    frontend::declare_server_metrics(registry_);
+  RequestLogOf() {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) throw std::runtime_error{"no pipe"};
     out_ = FileDescriptor{ends[0]};
     in_ = FileDescriptor{ends[1]};
-    meters_ = std::make_unique<const frontend::RequestMeters>(registry_, "gateway");
-    observer_ = std::make_unique<RequestObserver>(
-        *meters_, 0,
-        RequestObserver::Operator{.say = [](LogLevel, const std::string&) {},
-                                  .warn = [](const std::string&) {},
-                                  .ejected = {},
-                                  .recovered = {}});
     log_to({.config = {.file = "-"}, .file = LogFile::of(in_.get())});
   }
 
   void log_to(AccessLogSink log) {
     snapshot_.access_log = std::move(log);
-    observer_->use(snapshot_);
+    log_.use(snapshot_);
   }
 
   void request(const std::string& target) {
-    observer_->ended({.method = "GET", .target = target, .status = 200}, {});
+    log_.ended({.method = "GET", .target = target, .status = 200}, {});
   }
   std::string read() {
     std::string all;
@@ -62,67 +53,65 @@ class RequestObserverOf : public ::testing::Test {
     return static_cast<std::uint64_t>(std::ranges::count(text, '\n'));
   }
 
-  metrics::Registry registry_{1};
-  std::unique_ptr<const frontend::RequestMeters> meters_;
   FileDescriptor out_;
   FileDescriptor in_;
   ServerSnapshot snapshot_;
-  std::unique_ptr<RequestObserver> observer_;
+  RequestLog log_{0};
 };
 
 // Two buffers and a pipe take some; the others are dropped, and nobody waits.
-TEST_F(RequestObserverOf, EveryLineIsWrittenOrCountedAsDropped) {
+TEST_F(RequestLogOf, EveryLineIsWrittenOrCountedAsDropped) {
   constexpr std::uint64_t kRequests = 10'000;
   bool waits = false;
   for (std::uint64_t i = 0; i < kRequests; ++i) {
     request("/" + std::string(1000, 'a'));
-    waits = !observer_->flush();
+    waits = !log_.flush();
   }
   EXPECT_TRUE(waits);
-  const frontend::AccessLog& log = *observer_->log();
+  const frontend::AccessLog& log = *log_.log();
   EXPECT_GT(log.dropped(), 0U);
   EXPECT_EQ(log.written() + log.dropped(), kRequests);
 
   std::string all;
-  while (!observer_->flush()) all += read();
+  while (!log_.flush()) all += read();
   all += read();
   EXPECT_EQ(lines(all), log.written());
   request("/after");
-  EXPECT_TRUE(observer_->flush());
+  EXPECT_TRUE(log_.flush());
   EXPECT_THAT(read(), HasSubstr("/after"));
 }
 
-TEST_F(RequestObserverOf, AReaderThatIsGoneCostsLinesOnly) {
+TEST_F(RequestLogOf, AReaderThatIsGoneCostsLinesOnly) {
   (void)std::signal(SIGPIPE, SIG_IGN);  // as servers do
   out_ = FileDescriptor{};
   request("/a");
-  EXPECT_TRUE(observer_->flush());
-  EXPECT_EQ(observer_->log()->dropped(), 1U);
-  EXPECT_EQ(observer_->log()->written(), 0U);
+  EXPECT_TRUE(log_.flush());
+  EXPECT_EQ(log_.log()->dropped(), 1U);
+  EXPECT_EQ(log_.log()->written(), 0U);
 }
 
-TEST_F(RequestObserverOf, TheLogCanGoElsewhereInAnotherForm) {
+TEST_F(RequestLogOf, TheLogCanGoElsewhereInAnotherForm) {
   const testing::TempFolder folder;
   const std::string path = folder.file("log");
   request("/a");
   log_to(open_access_log({.file = path, .json = true}).value());
   request("/b");
-  EXPECT_TRUE(observer_->flush());
+  EXPECT_TRUE(log_.flush());
   EXPECT_THAT(read(), HasSubstr("/a"));
   std::ifstream stream{path};
   const std::string written(std::istreambuf_iterator<char>{stream}, {});
   EXPECT_THAT(written, HasSubstr(R"("target":"/b")"));
   EXPECT_THAT(written, Not(HasSubstr("/a")));
-  EXPECT_EQ(observer_->log()->written(), 2U);
+  EXPECT_EQ(log_.log()->written(), 2U);
 }
 
-TEST_F(RequestObserverOf, TheLogCanBeSwitchedOffAndOn) {
+TEST_F(RequestLogOf, TheLogCanBeSwitchedOffAndOn) {
   log_to({.config = {}, .file = nullptr});
   request("/quiet");
-  EXPECT_TRUE(observer_->flush());
+  EXPECT_TRUE(log_.flush());
   log_to({.config = {.file = "-"}, .file = LogFile::of(in_.get())});
   request("/heard");
-  EXPECT_TRUE(observer_->flush());
+  EXPECT_TRUE(log_.flush());
   const std::string heard = read();
   EXPECT_THAT(heard, HasSubstr("/heard"));
   EXPECT_THAT(heard, Not(HasSubstr("/quiet")));
