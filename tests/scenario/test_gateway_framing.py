@@ -166,7 +166,7 @@ class Logged(GatewayTest):
                 self.assertEqual(len(stream.readlines()), 2)
             replayed = self.ok("replay", path, "--rules", front.file)
             self.assertIn("1 request, 1 allowed", replayed.out)
-            self.assertIn("what was no request: 1", replayed.out)
+            self.assertIn("malformed requests: 1", replayed.out)
 
 
 class Understood(GatewayTest):

@@ -188,7 +188,7 @@ class Migration(SideBySide):
             with self.subTest(side.name):
                 self.assertEqual(side.statuses(10), [200] * 10)
 
-    def test_so_many_at_a_time(self):
+    def test_concurrent_requests(self):
         finish = threading.Event()
 
         def serve(_, wire):

@@ -366,7 +366,7 @@ class BadInput(ScenarioTest):
         message = process.stderr.read().decode()
         process.stderr.close()
         self.assertEqual(process.wait(timeout=30), 3)
-        self.assertRegex(message, r"closed it early \(broken pipe\)")
+        self.assertRegex(message, r"closed the output early \(broken pipe\)")
 
     def test_a_full_disk_is_a_message(self):
         with open("/dev/full", "wb") as full:

@@ -344,7 +344,7 @@ rules:
     def test_lists_and_what_was_not_asked(self):
         out, answer, rules = self.told("/x", "--ip", "203.0.113.7", code=1)
         self.assertIn("rejected with 403: deny_listed by ip=203.0.113.0/24\n", out)
-        self.assertIn("- each: it matches, but is not asked: deny_listed", out)
+        self.assertIn("- each: matches, but is not evaluated: deny_listed", out)
         self.assertNotIn("+ each", out)
         self.assertEqual((answer["allowed"], answer["decision"]), (False, None))
         self.assertEqual(answer["listed"]["subject"], "ip=203.0.113.0/24")

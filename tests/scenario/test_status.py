@@ -34,7 +34,7 @@ class Status(AdminTest):
         self.refuses(2, "--watch 1s", "status", "--watch", "often")
         self.refuses(3, "none.token", "status", "--token-file", "none.token")
         app = self.upstream()
-        self.refuses(3, "no status of a server", "status", "--server", f"http://{app.address}")
+        self.refuses(3, "not a status of Sluice", "status", "--server", f"http://{app.address}")
         front = self.gateway(app, rules="[{name: once, per: ip, limit: 1/1h}]")
         front.get()
         url = f"http://127.0.0.1:{front.port}"
