@@ -85,9 +85,10 @@ Connection::Step Connection::begin_request() {
 
   // Now, while the worker still knows the request's one spelling.
   exchange.who.copy(gateway_.worker_.client());
-  exchange.client_hash = hash_of(gateway_.worker_.client());
   exchange.through_trusted = gateway_.worker_.client().through_trusted;
-  if (exchange.op.reason != engine::Reason::bad_target) {
+  // A request that is rejected needs no server.
+  if (completion == store::Completion::later || exchange.op.action == engine::Action::pass) {
+    exchange.client_hash = hash_of(gateway_.worker_.client());
     route(gateway_.worker_);
   }
   if (completion == store::Completion::now) return after_decision();
