@@ -17,18 +17,36 @@ namespace sluice {
          c != '"' && c != '\\';
 }
 
+// Not zero if one of the eight characters does not stand for itself. Each subtraction sets the high
+// bit of the byte that it is about; a borrow reaches others only where there is such a byte.
+[[nodiscard]] constexpr std::uint64_t special_in_json(std::uint64_t word) noexcept {
+  const auto equal_to = [word](unsigned char c) {
+    return (word ^ kOneInEachByte * c) - kOneInEachByte;
+  };
+  return (word | (word - kOneInEachByte * 0x20U) | equal_to('"') | equal_to('\\') |
+          equal_to(0x7f)) &
+         kHighBits;
+}
+
 // How many characters at the beginning stand for themselves: nearly all of nearly every text.
 [[nodiscard]] inline std::size_t plain_json_prefix(std::string_view text) noexcept {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  constexpr std::uint64_t kSpaces = kOneInEachByte * ' ';
   std::size_t plain = 0;
-  for (; plain + sizeof(std::uint64_t) <= text.size(); plain += sizeof(std::uint64_t)) {
-    const std::uint64_t word = load_word(text.data() + plain);
-    const std::uint64_t special = (word & kHighBits) | where_below(word, 0x20) |
-                                  where_equal(word, '"') | where_equal(word, '\\') |
-                                  where_equal(word, 0x7f);
-    if (special != 0) break;
+  while (plain + kWord <= text.size() && special_in_json(load_word(text.data() + plain)) == 0) {
+    plain += kWord;
+  }
+  const std::size_t rest = text.size() - plain;
+  if (rest < kWord) {
+    const std::uint64_t padded = load_short(text.data() + plain, rest) | kSpaces << (8 * rest);
+    if (special_in_json(padded) == 0) return text.size();
   }
   while (plain < text.size() && is_plain_in_json(text[plain])) ++plain;
   return plain;
+}
+
+[[nodiscard]] inline bool is_plain_in_json(std::string_view text) noexcept {
+  return plain_json_prefix(text) == text.size();
 }
 
 // Hands the escaped text to `put` in pieces. Bytes that are not UTF-8 become U+FFFD, one each.

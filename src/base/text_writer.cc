@@ -17,6 +17,7 @@ void TextWriter::padded(std::uint64_t value, unsigned width) noexcept {
 }
 
 void TextWriter::json(std::string_view text) noexcept {
+  if (is_plain_in_json(text)) return put("\"", text, "\"");
   put('"');
   escape_json(text, [this](std::string_view piece) { put(piece); });
   put('"');

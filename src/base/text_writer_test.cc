@@ -1,5 +1,6 @@
 #include "base/text_writer.h"
 
+#include "base/json_escape.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
 
@@ -8,6 +9,7 @@
 
 #include <array>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -62,6 +64,45 @@ RC_GTEST_PROP(TextWriter, LeavesABeginningOfWhatWasMeant,
   }
   RC_ASSERT(writer.text() == meant);
   RC_ASSERT(writer.is_full() == !fits);
+}
+
+// Pieces of one call stand together or not at all.
+TEST(TextWriter, PutsThePiecesOfOneCallTogether) {
+  for (std::size_t size = 0; size <= 6; ++size) {
+    std::string room(size, '#');
+    TextWriter writer{room};
+    writer.put("ab", std::string_view{}, std::string{"cd"}, "e");
+    EXPECT_EQ(writer.text(), size >= 5 ? "abcde" : "") << size;
+    EXPECT_EQ(writer.is_full(), size < 5) << size;
+  }
+}
+
+// Digits are written in place: never behind the room, and nothing follows a number without room.
+TEST(TextWriter, PutsNumbersWholeOrNotAtAll) {
+  for (std::size_t size = 0; size <= 4; ++size) {
+    std::string room(6, '#');
+    TextWriter writer{std::span{room}.first(size)};
+    writer.number(123);
+    writer.put('.');
+    EXPECT_EQ(writer.text(), size > 3 ? "123." : size == 3 ? "123" : "") << size;
+    EXPECT_EQ(writer.is_full(), size <= 3) << size;
+    EXPECT_EQ(room.substr(size), std::string(6 - size, '#'));
+  }
+}
+
+// Steps of eight characters find what one by one finds, at every place of texts of every length.
+TEST(JsonEscape, FindsThePlainBeginningInStepsAsOneByOne) {
+  for (std::size_t size = 0; size <= 25; ++size) {
+    EXPECT_TRUE(is_plain_in_json(std::string(size, 'a'))) << size;
+    for (std::size_t place = 0; place < size; ++place) {
+      for (unsigned byte = 0; byte < 256; ++byte) {
+        std::string text(size, 'a');
+        text[place] = static_cast<char>(byte);
+        const bool is_plain = is_plain_in_json(static_cast<char>(byte));
+        ASSERT_EQ(plain_json_prefix(text), is_plain ? size : place) << size << ' ' << byte;
+      }
+    }
+  }
 }
 
 RC_GTEST_PROP(TextWriter, WritesJsonAsTheFunctionThatAllocates, (const std::string& text)) {

@@ -1,5 +1,7 @@
 #include "frontend/access_log/trace_context.h"
 
+#include "base/hex.h"
+
 #include <algorithm>
 
 namespace sluice::frontend {
@@ -21,11 +23,6 @@ bool is_hex(std::string_view text) noexcept {
 
 bool is_id(std::string_view text) noexcept {
   return is_hex(text) && text.find_first_not_of('0') != std::string_view::npos;
-}
-
-char* put_hex(char* at, std::uint64_t word) noexcept {
-  for (int shift = 60; shift >= 0; shift -= 4) *at++ = "0123456789abcdef"[word >> shift & 15U];
-  return at;
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ Connection::Step Connection::answer(std::uint16_t status, const char* why) {
 Connection::Step Connection::answer_options() {
   if (!skip_body()) keep_alive_ = false;
   return answer_with(204, [](net::HeadWriter& head, std::span<char> /*room*/) {
-    head.status_line(204, "No Content");
-    head.header("allow", kMethods);
+    head.status_line(204);
+    head.own_header("allow", kMethods);
     return std::string_view{};
   });
 }
@@ -109,9 +109,9 @@ Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
   net::HeadWriter writer{buffer.first(buffer.size() - frontend::kProblemBytesMax)};
   const std::string_view body = write(writer, room);
   if (exchange.request_id_bytes > 0) {
-    writer.header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
+    writer.own_header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
   }
-  writer.header("date", gateway_.date());
+  writer.own_header("date", gateway_.date());
   // What came may have been no request; then nothing stays.
   net::write_persistence(
       writer, net::persistence_for(keep_alive_, in_.floor > 0 ? head().minor_version : 1));

@@ -85,9 +85,12 @@ Connection::Step Connection::begin_request() {
 
   // Before the decider's next request: what is resolved lasts no longer.
   exchange.who.copy(resolved.client);
-  exchange.client_hash = hash_of(resolved.client);
   exchange.through_trusted = resolved.client.through_trusted;
-  if (exchange.op.reason != engine::Reason::bad_target) route(resolved);
+  // A rejected request needs no server.
+  if (completion == store::Completion::later || exchange.op.action == engine::Action::pass) {
+    exchange.client_hash = hash_of(resolved.client);
+    route(resolved);
+  }
   if (completion == store::Completion::now) return after_decision();
   phase_ = Phase::waiting;
   arm(std::chrono::milliseconds{20});

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/digest.h"
+#include "base/hex.h"
 #include <sluice/time.h>
 
 #include <array>
@@ -29,11 +30,8 @@ class RequestIds {
     ++count_;
     std::memcpy(count.data(), &count_, count.size());
     const std::uint64_t number = hasher_.low({count.data(), count.size()});
-    char* at = id.data();
-    for (const std::uint64_t word :
-         {static_cast<std::uint64_t>(now.time_since_epoch().count()), number}) {
-      for (int shift = 60; shift >= 0; shift -= 4) *at++ = "0123456789abcdef"[word >> shift & 15U];
-    }
+    const auto instant = static_cast<std::uint64_t>(now.time_since_epoch().count());
+    put_hex(put_hex(id.data(), instant), number);
   }
 
  private:

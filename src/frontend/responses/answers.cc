@@ -53,7 +53,7 @@ std::string_view content_type_of(std::string_view body) noexcept {
 
 void write_body_headers(net::HeadWriter& head, std::string_view content_type,
                         std::string_view body) noexcept {
-  if (!content_type.empty()) head.header("Content-Type", content_type);
+  if (!content_type.empty()) head.own_header("Content-Type", content_type);
   head.framing({.kind = net::BodyFraming::Kind::length, .length = body.size()});
 }
 
@@ -68,25 +68,25 @@ void write_grpc(net::HeadWriter& head, std::string_view content_type, GrpcStatus
                 std::string_view message) noexcept {
   constexpr std::size_t kTypeBytes = 64;
   std::array<char, 3 * kDetailBytesMax> room;
-  head.status_line(200, net::reason_phrase(200));
-  head.header("Content-Type",
-              content_type.size() <= kTypeBytes ? content_type : "application/grpc");
+  head.status_line(200);
+  head.own_header("Content-Type",
+                  content_type.size() <= kTypeBytes ? content_type : "application/grpc");
   head.framing({.kind = net::BodyFraming::Kind::length, .length = 0});
-  head.header("grpc-status", static_cast<std::uint64_t>(status));
-  head.header("grpc-message", trimmed(percent_encode(message, room)));
-  head.header("Cache-Control", "no-store");
+  head.own_header("grpc-status", static_cast<std::uint64_t>(status));
+  head.own_header("grpc-message", trimmed(percent_encode(message, room)));
+  head.own_line("Cache-Control: no-store");
 }
 
 // Milliseconds after which a client may try again; -1: it should not at all.
 void write_pushback(net::HeadWriter& head, const Op& op) noexcept {
-  if (op.reason == Reason::never) return head.header("grpc-retry-pushback-ms", "-1");
+  if (op.reason == Reason::never) return head.own_header("grpc-retry-pushback-ms", "-1");
   const std::optional<std::uint64_t> wait_s = retry_after_s(op);
   if (!wait_s) return;
   const auto exact = op.decision.retry_after;
   constexpr std::int64_t kMilli = 1'000'000;
   const std::uint64_t wait_ms =
       exact ? static_cast<std::uint64_t>((exact->count() + kMilli - 1) / kMilli) : *wait_s * 1000;
-  head.header("grpc-retry-pushback-ms", wait_ms);
+  head.own_header("grpc-retry-pushback-ms", wait_ms);
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ void Answers::refuse_grpc(net::HeadWriter& head, const Op& op,
   write_pushback(head, op);
   std::array<char, kStatusDetailsBytesMax> room;
   const std::string_view details = write_status_details(room, op, message);
-  if (!details.empty()) head.header("grpc-status-details-bin", details);
+  if (!details.empty()) head.own_header("grpc-status-details-bin", details);
   write_rate_headers(head, op, op.status, asking);
 }
 
@@ -119,23 +119,21 @@ std::string_view Answers::refuse(net::HeadWriter& head, std::span<char> room, co
   const rules::Action* const own = own_words(op);
   const std::optional<std::uint64_t> retry = retry_after_s(op);
   const bool has_own_body = own != nullptr && !own->body.empty();
-  std::array<char, kDetailBytesMax> detail;
-  const std::string_view body = has_own_body
-                                    ? std::string_view{own->body}
-                                    : write_problem(room, {.type = problem_type(op.reason),
-                                                           .title = title_of(op.status),
-                                                           .status = op.status,
-                                                           .detail = write_detail(detail, op),
-                                                           .retry_after_s = retry,
-                                                           .request_id = asking.request_id,
-                                                           .refused = &op});
+  const std::string_view body = has_own_body ? std::string_view{own->body}
+                                             : write_problem(room, {.type = problem_type(op.reason),
+                                                                    .title = title_of(op.status),
+                                                                    .status = op.status,
+                                                                    .detail = {},
+                                                                    .retry_after_s = retry,
+                                                                    .request_id = asking.request_id,
+                                                                    .refused = &op});
   const std::string_view usual_type = has_own_body ? content_type_of(body) : kProblemContentType;
 
-  head.status_line(op.status, net::reason_phrase(op.status));
+  head.status_line(op.status);
   write_body_headers(head, has_header(own, "content-type") ? std::string_view{} : usual_type, body);
-  if (!has_header(own, "cache-control")) head.header("Cache-Control", "no-store");
-  if (retry && !has_header(own, "retry-after")) head.header("Retry-After", *retry);
-  if (op.status == 401) head.header("WWW-Authenticate", challenge_);
+  if (!has_header(own, "cache-control")) head.own_line("Cache-Control: no-store");
+  if (retry && !has_header(own, "retry-after")) head.own_header("Retry-After", *retry);
+  if (op.status == 401) head.own_header("WWW-Authenticate", challenge_);
   write_own_headers(head, own);
   write_rate_headers(head, op, op.status, asking);
   return asking.is_head ? std::string_view{} : body;
@@ -148,7 +146,8 @@ std::string_view Answers::fail(net::HeadWriter& head, std::span<char> room, cons
   if (is_grpc(asking.content_type)) {
     write_grpc(head, asking.content_type, grpc_status(failure.status),
                detail.substr(0, kDetailBytesMax));
-    if (failure.retry_after_s) head.header("grpc-retry-pushback-ms", *failure.retry_after_s * 1000);
+    if (failure.retry_after_s)
+      head.own_header("grpc-retry-pushback-ms", *failure.retry_after_s * 1000);
     if (failure.charged != nullptr) {
       write_rate_headers(head, *failure.charged, failure.status, asking);
     }
@@ -160,12 +159,12 @@ std::string_view Answers::fail(net::HeadWriter& head, std::span<char> room, cons
                                                      .detail = detail.substr(0, kDetailBytesMax),
                                                      .retry_after_s = failure.retry_after_s,
                                                      .request_id = asking.request_id});
-  head.status_line(failure.status, net::reason_phrase(failure.status));
+  head.status_line(failure.status);
   write_body_headers(head, kProblemContentType, body);
-  head.header("Cache-Control", "no-store");
-  if (failure.retry_after_s) head.header("Retry-After", *failure.retry_after_s);
-  if (!failure.allow.empty()) head.header("Allow", failure.allow);
-  if (failure.status == 401) head.header("WWW-Authenticate", challenge_);
+  head.own_line("Cache-Control: no-store");
+  if (failure.retry_after_s) head.own_header("Retry-After", *failure.retry_after_s);
+  if (!failure.allow.empty()) head.own_header("Allow", failure.allow);
+  if (failure.status == 401) head.own_header("WWW-Authenticate", challenge_);
   if (failure.charged != nullptr)
     write_rate_headers(head, *failure.charged, failure.status, asking);
   return asking.is_head ? std::string_view{} : body;

@@ -32,10 +32,18 @@ Nanos period_of(const Limit& limit) noexcept {
   return limit.unit ? calendar_period(*limit.unit) : limit.period;
 }
 
+// Nearly all dividends fit 64 bits, which are divided several times faster than 128.
+Uint128 ceil_div_wide(Uint128 dividend, std::uint64_t divisor) noexcept {
+  if (dividend > std::numeric_limits<std::uint64_t>::max()) [[unlikely]] {
+    return ceil_div(dividend, Uint128{divisor});
+  }
+  return ceil_div(static_cast<std::uint64_t>(dividend), divisor);
+}
+
 // A large burst that comes back slowly takes centuries, more than 64 bits have nanoseconds.
 Uint128 time_to_refill(std::uint64_t capacity, std::uint64_t amount,
                        std::uint64_t period) noexcept {
-  return ceil_div(Uint128{capacity} * period, Uint128{amount});
+  return ceil_div_wide(Uint128{capacity} * period, amount);
 }
 
 bool is_bucket(const Limit& limit) noexcept {
@@ -108,7 +116,7 @@ Policy policy_of(const Limit& limit, std::uint64_t amount, std::uint64_t capacit
   const Uint128 window =
       capacity <= amount ? Uint128{period} : time_to_refill(capacity, amount, period);
   if (window >= second) {
-    const Uint128 window_s = ceil_div(window, Uint128{second});
+    const Uint128 window_s = ceil_div_wide(window, second);
     constexpr Uint128 kMost = std::numeric_limits<std::uint64_t>::max();
     return {.quota = quota, .window_s = static_cast<std::uint64_t>(std::min(window_s, kMost))};
   }
@@ -126,9 +134,17 @@ void write_name(TextWriter& writer, const LimitView& view) noexcept {
   }
 }
 
+std::string_view name_of(const LimitView& view, std::span<char> room) noexcept {
+  const bool is_alone = view.limit.empty() && view.number == 0;
+  if (is_alone && view.rule.size() <= room.size()) return view.rule;
+  TextWriter name{room};
+  write_name(name, view);
+  return name.text();
+}
+
 // ---- views ------------------------------------------------------------------------------------
 
-LimitView LimitViews::at(std::size_t place) const noexcept {
+LimitView LimitViews::look_at(std::size_t place) const noexcept {
   const LimitOutcome& outcome = op_.limits()[place];
   // Limits of one rule stand beside one another.
   std::size_t first = place;
@@ -158,7 +174,7 @@ LimitView LimitViews::of_block() const noexcept {
           .retry_after = op_.decision.retry_after};
 }
 
-std::optional<LimitView> LimitViews::tightest() const noexcept {
+std::optional<LimitView> LimitViews::tightest() noexcept {
   std::optional<LimitView> best;
   for_each([&](const LimitView& view) {
     if (!best || binds(view, *best)) best = view;

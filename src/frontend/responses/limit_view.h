@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace sluice::frontend {
@@ -49,9 +50,12 @@ struct LimitView {
 
 // rule, rule.limit or rule.2: the same name in headers, problem documents and logs.
 void write_name(TextWriter& writer, const LimitView& view) noexcept;
+// The same as a text: the rule's name where that is all, else in `room`, cut where there is none.
+[[nodiscard]] std::string_view name_of(const LimitView& view, std::span<char> room) noexcept;
 
 // Of an op that is decided and not settled yet. A request that a block refused has one view, of the
-// block, since its limits were not asked.
+// block, since its limits were not asked. The last view is kept: nearly all ops have one limit, and
+// an answer looks at it several times.
 class LimitViews {
  public:
   explicit LimitViews(const engine::Op& op, bool with_shadows = false) noexcept
@@ -59,7 +63,7 @@ class LimitViews {
 
   // Calls `look` with each of them, in the order of the rules.
   template <class Look>
-  void for_each(Look&& look) const {
+  void for_each(Look&& look) {
     if (op_.reason == engine::Reason::blocked) return look(of_block());
     for (std::size_t i = 0; i < op_.limits().size(); ++i) {
       if (!op_.limits()[i].shadow || with_shadows_) look(at(i));
@@ -68,14 +72,25 @@ class LimitViews {
 
   // The one that binds: refused rather than allowed, `never` first, then the longest wait; allowed,
   // the least that is left, then the longest until it is whole.
-  [[nodiscard]] std::optional<LimitView> tightest() const noexcept;
+  [[nodiscard]] std::optional<LimitView> tightest() noexcept;
 
  private:
-  [[nodiscard]] LimitView at(std::size_t place) const noexcept;
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  [[nodiscard]] const LimitView& at(std::size_t place) noexcept {
+    if (place != kept_place_) {
+      kept_ = look_at(place);
+      kept_place_ = place;
+    }
+    return kept_;
+  }
+  [[nodiscard]] LimitView look_at(std::size_t place) const noexcept;
   [[nodiscard]] LimitView of_block() const noexcept;
 
   const engine::Op& op_;
   bool with_shadows_;
+  std::size_t kept_place_ = kNone;
+  LimitView kept_;
 };
 
 // The value of Retry-After: whole seconds, rounded up, at least one. Nothing for requests that

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -31,8 +32,10 @@ class LimitViewTest : public fixture::FrontendFixture {
   }
   static std::string name(const LimitView& view) {
     std::array<char, 256> room;
+    std::array<char, 256> other_room;
     TextWriter writer{room};
     write_name(writer, view);
+    EXPECT_EQ(name_of(view, other_room), writer.text());
     return std::string{writer.text()};
   }
 
@@ -138,6 +141,28 @@ TEST_F(LimitViewTest, NamesLimitsByTheirRule) {
   EXPECT_EQ(name(all[1]), "two.1");
   EXPECT_EQ(name(all[2]), "two.hourly");
   EXPECT_EQ(name(all[3]), "two.3");
+}
+
+// A name without room is cut between its parts, never in the middle of one.
+TEST_F(LimitViewTest, CutsNamesWithoutRoom) {
+  std::array<char, 5> room;
+  EXPECT_EQ(name_of({.rule = "abcde"}, room), "abcde");
+  EXPECT_EQ(name_of({.rule = "abcdef"}, room), "");
+  EXPECT_EQ(name_of({.rule = "abc", .limit = "d"}, room), "abc.d");
+  EXPECT_EQ(name_of({.rule = "abc", .limit = "de"}, room), "abc.");
+  EXPECT_EQ(name_of({.rule = "abcd", .number = 12}, room), "abcd.");
+}
+
+// The view that is kept is the one that was asked for, whatever was looked at before.
+TEST_F(LimitViewTest, GivesTheSameViewsAgainAndAgain) {
+  use({rule("wide", {limit("100/1s")}), rule("narrow", {limit("2/1h"), limit("50/1h")})});
+  LimitViews again{decided()};
+  for (int i = 0; i < 3; ++i) {
+    std::vector<std::string> names;
+    again.for_each([&](const LimitView& view) { names.push_back(name(view)); });
+    EXPECT_EQ(names, (std::vector<std::string>{"wide", "narrow.1", "narrow.2"}));
+    EXPECT_EQ(name(*again.tightest()), "narrow.1");
+  }
 }
 
 TEST_F(LimitViewTest, LeavesShadowsOutUnlessAsked) {

@@ -22,32 +22,27 @@ constexpr std::string_view kNothingSpecial = "about:blank";
 constexpr std::size_t kRequestIdBytes = 128;
 constexpr std::size_t kRuleNameBytes = 160;
 
-void put_member(TextWriter& writer, std::string_view name, std::string_view value) noexcept {
-  writer.put(",\"");
-  writer.put(name);
-  writer.put("\":");
-  writer.json(value);
-}
-
-void put_member(TextWriter& writer, std::string_view name, std::uint64_t value) noexcept {
-  writer.put(",\"");
-  writer.put(name);
-  writer.put("\":");
-  writer.number(value);
+void put_retry_and_id(TextWriter& writer, const Problem& problem) noexcept {
+  if (problem.retry_after_s) {
+    writer.put(",\"retry_after\":");
+    writer.number(*problem.retry_after_s);
+  }
+  if (!problem.request_id.empty()) {
+    writer.put(",\"request_id\":");
+    writer.json(problem.request_id.substr(0, kRequestIdBytes));
+  }
 }
 
 // As many as there is room for, and always the end of the list.
-void put_violated(TextWriter& writer, const Op& op, std::size_t room) noexcept {
+void put_violated(TextWriter& writer, LimitViews& views, std::size_t room) noexcept {
   constexpr std::string_view kEnd = "]}";
   bool is_first = true;
-  LimitViews{op}.for_each([&](const LimitView& view) {
+  views.for_each([&](const LimitView& view) {
     if (view.verdict == Verdict::allowed) return;
     const std::size_t before = writer.size();
     std::array<char, kRuleNameBytes> name_room;
-    TextWriter name{name_room};
-    write_name(name, view);
     writer.put(is_first ? ",\"violated-policies\":[" : ",");
-    writer.json(name.text());
+    writer.json(name_of(view, name_room));
     if (writer.is_full() || writer.size() + kEnd.size() > room) {
       writer.rewind(before);
     } else {
@@ -61,7 +56,6 @@ void put_violated(TextWriter& writer, const Op& op, std::size_t room) noexcept {
 
 void put_amount(TextWriter& writer, std::uint64_t count, std::string_view unit) noexcept {
   writer.number(count);
-  writer.put(' ');
   writer.put(unit);
   if (count != 1) writer.put('s');
 }
@@ -70,50 +64,32 @@ void put_retry(TextWriter& writer, const Op& op) noexcept {
   const std::optional<std::uint64_t> wait = retry_after_s(op);
   if (!wait) return;
   writer.put(" Try again in ");
-  put_amount(writer, *wait, "second");
+  put_amount(writer, *wait, " second");
   writer.put('.');
 }
 
-void put_limit(TextWriter& writer, const Op& op) noexcept {
-  const std::optional<LimitView> tightest = LimitViews{op}.tightest();
+void put_limit(TextWriter& writer, LimitViews& views) noexcept {
+  const std::optional<LimitView> tightest = views.tightest();
   if (!tightest || !tightest->has_policy) {
     writer.put("The limit is reached.");
     return;
   }
   const Policy& policy = tightest->policy;
   writer.put("The limit of ");
-  put_amount(writer, policy.quota, "request");
+  put_amount(writer, policy.quota, " request");
   if (policy.window_s == 0) {
     writer.put(" at a time is reached.");
     return;
   }
   writer.put(" in ");
-  put_amount(writer, policy.window_s, "second");
+  put_amount(writer, policy.window_s, " second");
   writer.put(" is reached.");
 }
 
-}  // namespace
-
-std::string_view problem_type(Reason reason) noexcept {
-  switch (reason) {
-    case Reason::limited:
-    case Reason::never:
-    case Reason::queue_full: return kQuotaExceeded;
-    case Reason::blocked: return kAbnormalUsage;
-    case Reason::store_failed:
-    case Reason::too_many_rules: return kReducedCapacity;
-    default: return kNothingSpecial;
-  }
-}
-
-std::string_view problem_type(std::uint16_t status) noexcept {
-  return status == 503 ? kReducedCapacity : kNothingSpecial;
-}
-
-std::string_view write_detail(std::span<char> room, const Op& op) noexcept {
-  TextWriter writer{room};
+// Words of ours, in which nothing has to be escaped.
+void put_detail(TextWriter& writer, const Op& op, LimitViews& views) noexcept {
   switch (op.reason) {
-    case Reason::limited: put_limit(writer, op); break;
+    case Reason::limited: put_limit(writer, views); break;
     case Reason::never:
       writer.put("This request costs more than the limit ever allows. Waiting does not help.");
       break;
@@ -140,6 +116,30 @@ std::string_view write_detail(std::span<char> room, const Op& op) noexcept {
     case Reason::preflight: break;
   }
   put_retry(writer, op);
+}
+
+}  // namespace
+
+std::string_view problem_type(Reason reason) noexcept {
+  switch (reason) {
+    case Reason::limited:
+    case Reason::never:
+    case Reason::queue_full: return kQuotaExceeded;
+    case Reason::blocked: return kAbnormalUsage;
+    case Reason::store_failed:
+    case Reason::too_many_rules: return kReducedCapacity;
+    default: return kNothingSpecial;
+  }
+}
+
+std::string_view problem_type(std::uint16_t status) noexcept {
+  return status == 503 ? kReducedCapacity : kNothingSpecial;
+}
+
+std::string_view write_detail(std::span<char> room, const Op& op) noexcept {
+  TextWriter writer{room};
+  LimitViews views{op};
+  put_detail(writer, op, views);
   return writer.text();
 }
 
@@ -168,20 +168,23 @@ std::string_view usual_detail(std::uint16_t status) noexcept {
 
 std::string_view write_problem(std::span<char> room, const Problem& problem) noexcept {
   TextWriter writer{room};
-  writer.put("{\"type\":");
-  writer.json(problem.type);
-  put_member(writer, "title", problem.title);
-  put_member(writer, "status", problem.status);
-  put_member(writer, "detail", problem.detail);
-  if (problem.refused != nullptr && problem.type == kNothingSpecial) {
-    put_member(writer, "reason", engine::to_string(problem.refused->reason));
-  }
-  if (problem.retry_after_s) put_member(writer, "retry_after", *problem.retry_after_s);
-  if (!problem.request_id.empty()) {
-    put_member(writer, "request_id", problem.request_id.substr(0, kRequestIdBytes));
-  }
-  if (problem.refused != nullptr && !writer.is_full()) {
-    put_violated(writer, *problem.refused, room.size());
+  writer.put("{\"type\":\"", problem.type, "\",\"title\":\"", problem.title, "\",\"status\":");
+  writer.number(problem.status);
+  writer.put(",\"detail\":");
+  if (problem.refused == nullptr) {
+    writer.json(problem.detail);
+    put_retry_and_id(writer, problem);
+  } else {
+    const Op& op = *problem.refused;
+    LimitViews views{op};
+    writer.put('"');
+    put_detail(writer, op, views);
+    writer.put('"');
+    if (problem.type == kNothingSpecial) {
+      writer.put(",\"reason\":\"", engine::to_string(op.reason), "\"");
+    }
+    put_retry_and_id(writer, problem);
+    if (!writer.is_full()) put_violated(writer, views, room.size());
   }
   writer.put('}');
   return writer.is_full() ? std::string_view{} : writer.text();

@@ -14,13 +14,14 @@ namespace sluice::frontend {
 inline constexpr std::string_view kProblemContentType = "application/problem+json";
 
 struct Problem {
-  std::string_view type = "about:blank";
+  std::string_view type = "about:blank";  // of ours, as the title: nothing in them is escaped
   std::string_view title;
   std::uint16_t status = 500;
   std::string_view detail;
   std::optional<std::uint64_t> retry_after_s;
   std::string_view request_id;
-  const engine::Op* refused = nullptr;  // names the policies that were violated
+  // Says why in place of `detail`, and names the policies that were violated.
+  const engine::Op* refused = nullptr;
 };
 
 // The document; empty if there is no room for it.

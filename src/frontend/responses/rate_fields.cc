@@ -1,6 +1,7 @@
 #include "frontend/responses/rate_fields.h"
 
 #include "base/characters.h"
+#include "base/json_escape.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -12,9 +13,8 @@ namespace {
 
 using Role = RateHeaders::Role;
 
-// A limit's name, its numbers and the partition; names are 64 characters each at most, by the
-// grammar of rules, and cut where they come from elsewhere and are not.
-constexpr std::size_t kItemBytes = 512;
+// Names are 64 characters each at most, by the grammar of rules, and cut where they come from
+// elsewhere and are not.
 constexpr std::size_t kNameBytes = 160;
 
 // ---- structured fields ------------------------------------------------------------------------
@@ -24,8 +24,10 @@ std::uint64_t sf_integer(std::uint64_t value) noexcept {
   return std::min<std::uint64_t>(value, 999'999'999'999'999);
 }
 
-// Printable ASCII between quotes. Other characters have no place in it.
+// Printable ASCII between quotes. Other characters have no place in it. The same ones are escaped
+// as in JSON.
 void put_sf_string(TextWriter& writer, std::string_view text) noexcept {
+  if (is_plain_in_json(text)) return writer.put("\"", text, "\"");
   writer.put('"');
   for (const char c : text) {
     if (c == '"' || c == '\\') writer.put('\\');
@@ -36,35 +38,32 @@ void put_sf_string(TextWriter& writer, std::string_view text) noexcept {
 
 void put_name(TextWriter& writer, const LimitView& view) noexcept {
   std::array<char, kNameBytes> room;
-  TextWriter name{room};
-  write_name(name, view);
-  put_sf_string(writer, name.text());
+  put_sf_string(writer, name_of(view, room));
 }
 
-void put_parameter(TextWriter& writer, std::string_view name, std::uint64_t value) noexcept {
-  writer.put(';');
-  writer.put(name);
-  writer.put('=');
+void put_parameter(TextWriter& writer, char name, std::uint64_t value) noexcept {
+  const std::array<char, 3> begin{';', name, '='};
+  writer.put(std::string_view{begin.data(), begin.size()});
   writer.number(sf_integer(value));
 }
 
 // What the drafts call the parameters of RateLimit.
 struct RateParameters {
-  std::string_view available;
-  std::string_view window;
+  char available;
+  char window;
 };
-constexpr RateParameters kDraft11{.available = "r", .window = "t"};
-constexpr RateParameters kDraftNext{.available = "a", .window = "w"};
+constexpr RateParameters kDraft11{.available = 'r', .window = 't'};
+constexpr RateParameters kDraftNext{.available = 'a', .window = 'w'};
 
 void put_policy(TextWriter& item, const LimitView& view, const FieldStyle& style) noexcept {
   if (style.family == Family::ietf_07) {
     item.number(sf_integer(view.policy.quota));
   } else {
     put_name(item, view);
-    put_parameter(item, "q", view.policy.quota);
+    put_parameter(item, 'q', view.policy.quota);
   }
   if (view.policy.window_s > 0) {
-    put_parameter(item, "w", view.policy.window_s);
+    put_parameter(item, 'w', view.policy.window_s);
   } else if (style.family != Family::ietf_07) {
     item.put(";qu=\"concurrent-requests\"");
   }
@@ -82,9 +81,7 @@ void put_rate(TextWriter& item, const LimitView& view, const FieldStyle& style) 
 
 void put_partition(TextWriter& item, std::string_view partition) noexcept {
   if (partition.empty()) return;
-  item.put(";pk=:");
-  item.put(partition);
-  item.put(':');
+  item.put(";pk=:", partition, ":");
 }
 
 void put_dictionary(TextWriter& item, const LimitView& view) noexcept {
@@ -147,10 +144,6 @@ const RateHeaders::Field* field_named(const RateHeaders::FamilyFields& fields,
   return nullptr;
 }
 
-bool is_list_of_names(Family family) noexcept {
-  return family == Family::ietf_11 || family == Family::ietf_next;
-}
-
 // Lists of named items can be joined, unless what the origin wrote is no such list: an older draft,
 // whose fields have the same names.
 Beside compare_lists(const RateHeaders::FamilyFields& fields,
@@ -166,36 +159,23 @@ Beside compare_lists(const RateHeaders::FamilyFields& fields,
 
 // ---- lists ------------------------------------------------------------------------------------
 
-void ListLine::add(std::string_view item) noexcept {
-  constexpr std::string_view kComma = ", ";
-  if (size_ > 0 && size_ + kComma.size() + item.size() > text_.size()) finish();
-  if (item.size() > text_.size()) return;
-  if (size_ > 0) {
-    std::memcpy(text_.data() + size_, kComma.data(), kComma.size());
-    size_ += kComma.size();
-  }
-  std::memcpy(text_.data() + size_, item.data(), item.size());
-  size_ += item.size();
-}
-
 void ListLine::finish() noexcept {
-  if (size_ > 0) writer_.header(name_, std::string_view{text_.data(), size_});
-  size_ = 0;
+  if (text_.size() > 0) writer_.header(name_, text_.text());
+  text_.rewind(0);
 }
 
 void add_item(ListLine& line, Role role, const LimitView& view, const FieldStyle& style) noexcept {
   if (role == Role::policy && !view.has_policy) return;
-  std::array<char, kItemBytes> room;
-  TextWriter item{room};
-  if (role == Role::policy) {
-    put_policy(item, view, style);
-  } else if (style.family == Family::ietf_07) {
-    put_dictionary(item, view);
-  } else {
-    put_rate(item, view, style);
-  }
-  if (is_list_of_names(style.family)) put_partition(item, style.partition);
-  if (!item.is_full()) line.add(item.text());
+  line.add([&](TextWriter& item) {
+    if (role == Role::policy) {
+      put_policy(item, view, style);
+    } else if (style.family == Family::ietf_07) {
+      put_dictionary(item, view);
+    } else {
+      put_rate(item, view, style);
+    }
+    if (is_list_of_names(style.family)) put_partition(item, style.partition);
+  });
 }
 
 void write_number(net::HeadWriter& writer, const RateHeaders::Field& field, const LimitView& view,

@@ -23,8 +23,23 @@ class ListLine {
  public:
   ListLine(net::HeadWriter& writer, std::string_view name) noexcept
       : writer_(writer), name_(name) {}
+  ListLine(const ListLine&) = delete;
+  ListLine& operator=(const ListLine&) = delete;
 
-  void add(std::string_view item) noexcept;
+  // `write` puts one item behind those that are there. One that is longer than a line is left out.
+  template <class Write>
+  void add(const Write& write) noexcept {
+    if (text_.size() > 0) {
+      const std::size_t before = text_.size();
+      text_.put(", ");
+      write(text_);
+      if (!text_.is_full()) return;
+      text_.rewind(before);
+      finish();
+    }
+    write(text_);
+    if (text_.is_full()) text_.rewind(0);
+  }
   void finish() noexcept;
 
  private:
@@ -32,8 +47,8 @@ class ListLine {
 
   net::HeadWriter& writer_;
   std::string_view name_;
-  std::array<char, kLineBytes> text_;
-  std::size_t size_ = 0;
+  std::array<char, kLineBytes> room_;
+  TextWriter text_{room_};
 };
 
 struct FieldStyle {
@@ -42,6 +57,10 @@ struct FieldStyle {
   std::string_view partition;  // base64; empty: none
 };
 
+// Whether all fields are lists with an item for each limit, by its name.
+[[nodiscard]] constexpr bool is_list_of_names(Family family) noexcept {
+  return family == Family::ietf_11 || family == Family::ietf_next;
+}
 // Whether a list has one element whatever happens.
 [[nodiscard]] constexpr bool shows_one(Family family, RateHeaders::Role role) noexcept {
   return family == Family::ietf_07 && role == RateHeaders::Role::rate;

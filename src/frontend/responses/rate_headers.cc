@@ -212,15 +212,16 @@ void RateHeaders::write(net::HeadWriter& writer, const engine::Op& op, const Con
   for (const FamilyFields& one : families_) {
     if (families.contains(one.family)) write_family(writer, one, op, context, partition);
   }
-  if (context.is_cors) writer.header("Access-Control-Expose-Headers", exposed_);
+  if (context.is_cors) writer.own_header("Access-Control-Expose-Headers", exposed_);
 }
 
 void RateHeaders::write_family(net::HeadWriter& writer, const FamilyFields& fields,
                                const engine::Op& op, const Context& context,
                                std::string_view partition) const noexcept {
-  const LimitViews views{op, shows_shadows_};
-  const std::optional<LimitView> tightest = views.tightest();
-  if (!tightest) return;
+  LimitViews views{op, shows_shadows_};
+  const bool shows_all = is_list_of_names(fields.family) && !most_restrictive_only_;
+  const std::optional<LimitView> tightest = shows_all ? std::nullopt : views.tightest();
+  if (!shows_all && !tightest) return;
   const FieldStyle style{.family = fields.family, .now = context.now, .partition = partition};
   for (const Field& field : fields.fields) {
     if (field.name.empty()) continue;

@@ -3,6 +3,7 @@
 #include "net/http/characters.h"
 #include "net/http/header_lists.h"
 #include "net/http/scan.h"
+#include "net/http/status_text.h"
 
 #include <array>
 #include <charconv>
@@ -13,28 +14,8 @@ namespace {
 
 using Kind = BodyFraming::Kind;
 
-constexpr std::size_t kDecimalDigitsMax = 20;  // of 64 bits
-
-// Values lose their spaces at both ends when they are read, so those must not be there.
-bool is_value(std::string_view text) noexcept {
-  if (text.empty()) return true;
-  if (is_space(text.front()) || is_space(text.back())) return false;
-  return find_control(text) == text.size();
-}
-
-char* append(char* at, std::string_view text) noexcept {
-  // An empty view may point nowhere, which memcpy must not see.
-  if (!text.empty()) std::memcpy(at, text.data(), text.size());
-  return at + text.size();
-}
-
 bool is_target(std::string_view text) noexcept {
   return !text.empty() && find_not_target(text) == text.size();
-}
-
-std::string_view decimal(std::uint64_t number, std::span<char, kDecimalDigitsMax> into) noexcept {
-  const char* const end = std::to_chars(into.data(), into.data() + into.size(), number).ptr;
-  return {into.data(), static_cast<std::size_t>(end - into.data())};
 }
 
 void write_end_to_end(HeadWriter& writer, const MessageHead& head) noexcept {
@@ -77,76 +58,60 @@ void write_connection(HeadWriter& writer, Forwarding::Persistence persistence, b
 
 }  // namespace
 
-void HeadWriter::put(std::string_view text) noexcept {
-  if (buffer_.size() - size_ < text.size()) {
-    is_full_ = true;
-    return;
-  }
-  append(buffer_.data() + size_, text);
-  size_ += text.size();
-}
-
-void HeadWriter::refuse(const char* why) noexcept {
-  if (mistake_ == nullptr) mistake_ = why;
-}
-
 void HeadWriter::request_line(std::string_view method, std::string_view target) noexcept {
   if (!is_token(method)) return refuse("not a method");
   if (!is_target(target)) return refuse("not a target");
-  put(method);
-  put(" ");
-  put(target);
-  put(" HTTP/1.1\r\n");
+  out_.put(method, " ", target, " HTTP/1.1\r\n");
 }
 
 void HeadWriter::status_line(std::uint16_t status, std::string_view reason) noexcept {
-  if (status < 100 || status > 999) return refuse("not a status");
   if (find_control(reason) != reason.size()) return refuse("not a reason");
-  put("HTTP/1.1 ");
-  std::array<char, kDecimalDigitsMax> digits;
-  put(decimal(status, digits));
-  put(" ");
-  put(reason);
-  put("\r\n");
+  write_status(status, reason);
 }
 
-void HeadWriter::last_chunk() noexcept { put("0\r\n"); }
+void HeadWriter::status_line(std::uint16_t status) noexcept {
+  write_status(status, reason_phrase(status));
+}
+
+void HeadWriter::write_status(std::uint16_t status, std::string_view reason) noexcept {
+  if (status < 100 || status > 999) return refuse("not a status");
+  out_.put("HTTP/1.1 ");
+  out_.number(status);
+  out_.put(" ", reason, "\r\n");
+}
+
+void HeadWriter::last_chunk() noexcept { out_.put("0\r\n"); }
 
 void HeadWriter::header(std::string_view name, std::string_view value) noexcept {
-  if (!is_token(name)) return refuse("not the name of a header");
-  if (!is_value(value)) return refuse("not the value of a header");
-  if (buffer_.size() - size_ < name.size() + value.size() + 4) {
-    is_full_ = true;
-    return;
+  if (name.empty() || find_not_token(name) != name.size()) {
+    return refuse("not the name of a header");
   }
-  char* at = buffer_.data() + size_;
-  at = append(at, name);
-  at = append(at, ": ");
-  at = append(at, value);
-  at = append(at, "\r\n");
-  size_ = static_cast<std::size_t>(at - buffer_.data());
+  if (!is_value(value)) return refuse("not the value of a header");
+  out_.put(name, ": ", value, "\r\n");
 }
 
 void HeadWriter::header(std::string_view name, std::uint64_t number) noexcept {
-  std::array<char, kDecimalDigitsMax> digits;
-  header(name, decimal(number, digits));
+  std::array<char, 20> digits;  // of 64 bits
+  TextWriter value{digits};
+  value.number(number);
+  header(name, value.text());
 }
 
 void HeadWriter::framing(const BodyFraming& body) noexcept {
-  if (body.kind == Kind::length) header("Content-Length", body.length);
-  if (body.kind == Kind::chunked) header("Transfer-Encoding", "chunked");
+  if (body.kind == Kind::length) own_header("Content-Length", body.length);
+  if (body.kind == Kind::chunked) own_line("Transfer-Encoding: chunked");
 }
 
 Result<std::string_view> HeadWriter::finish() noexcept {
-  put("\r\n");
+  out_.put("\r\n");
   if (mistake_ != nullptr) {
     return tl::unexpected{Error{.code = Errc::invalid_argument, .where = mistake_}};
   }
-  if (is_full_) {
+  if (out_.is_full()) {
     return tl::unexpected{
         Error{.code = Errc::unsupported, .where = "headers larger than the buffer"}};
   }
-  return std::string_view{buffer_.data(), size_};
+  return out_.text();
 }
 
 void write_persistence(HeadWriter& writer, Forwarding::Persistence persistence) noexcept {

@@ -72,11 +72,32 @@ TEST(HeadWriter, WritesLinesOneByOne) {
             "0\r\nX-Sum: 1\r\n\r\n");
 }
 
+// What the program knows is written as what it does not know: only the checks are the compiler's.
+TEST(HeadWriter, WritesItsOwnHeadersAsAllOthers) {
+  EXPECT_EQ(written([](HeadWriter& writer) {
+              writer.status_line(429);
+              writer.own_header("Content-Type", "a/b");
+              writer.own_header("X-Empty", "");
+              writer.own_header("Retry-After", 18446744073709551615U);
+              writer.own_line("Cache-Control: no-store");
+            }),
+            written([](HeadWriter& writer) {
+              writer.status_line(429, "Too Many Requests");
+              writer.header("Content-Type", "a/b");
+              writer.header("X-Empty", "");
+              writer.header("Retry-After", 18446744073709551615U);
+              writer.header("Cache-Control", "no-store");
+            }));
+  EXPECT_EQ(written([](HeadWriter& writer) { writer.status_line(499); }), "HTTP/1.1 499 \r\n\r\n");
+}
+
 // A header that became a line of its own would be a header of the attacker's choice.
 TEST(HeadWriter, RefusesWhatWouldBeReadOtherwise) {
   for (const std::string& value :
        {"a\r\nB: c"s, "a\n"s, "\r"s, "a\0b"s, "\x7f"s, "\x1b"s, " a"s, "a "s, "\ta"s, " "s}) {
     EXPECT_EQ(written([&](HeadWriter& writer) { writer.header("X", value); }),
+              "failed: not the value of a header");
+    EXPECT_EQ(written([&](HeadWriter& writer) { writer.own_header("X", value); }),
               "failed: not the value of a header");
   }
   for (const std::string& name : {""s, "a b"s, "a:"s, "a\r\n"s, "a\0"s, "\xc3\xa9"s, " a"s}) {
@@ -100,13 +121,16 @@ TEST(HeadWriter, RefusesWhatWouldBeReadOtherwise) {
 }
 
 TEST(HeadWriter, SaysWhenThereIsNoRoom) {
-  const std::string whole = "GET / HTTP/1.1\r\nA: b\r\nC: 5\r\n\r\n";
+  const std::string whole = "GET / HTTP/1.1\r\nA: b\r\nC: 5\r\nD: e\r\nF: 6\r\nG: h\r\n\r\n";
   for (std::size_t size = 0; size <= whole.size(); ++size) {
     std::vector<char> room(size + 1, '!');
     HeadWriter writer{std::span{room}.first(size)};
     writer.request_line("GET", "/");
     writer.header("A", "b");
     writer.header("C", 5);
+    writer.own_header("D", "e");
+    writer.own_header("F", 6);
+    writer.own_line("G: h");
     const Result<std::string_view> text = writer.finish();
     ASSERT_EQ(text.has_value(), size == whole.size()) << size;
     if (!text) {

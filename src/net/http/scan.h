@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -19,8 +20,8 @@ namespace sluice::net {
 
 // ---- one by one, or eight by eight, on any processor --------------------------------------------
 
-[[nodiscard]] inline std::size_t find_control_bytewise(std::string_view text,
-                                                       std::size_t from) noexcept {
+[[nodiscard]] constexpr std::size_t find_control_bytewise(std::string_view text,
+                                                          std::size_t from) noexcept {
   while (from < text.size() && !is_a(control_character, text[from])) ++from;
   return from;
 }
@@ -77,16 +78,24 @@ namespace sse2 {
                       _mm_or_si128(equal(block, '#'), equal(block, 0x7f)));
 }
 
-// Where the first byte stands that the test marks; if none does, a place less than sixteen bytes
-// from the end, before which there is none.
+// Where the first byte stands that the test marks; the size if none does. Of texts shorter than
+// sixteen bytes nothing is looked at. What is left at the end of others is looked at together with
+// bytes before it, whose marks are shifted out.
 template <class Test>
 [[nodiscard]] inline std::size_t find(std::string_view text, std::size_t from,
                                       const Test& test) noexcept {
-  for (; from + 16 <= text.size(); from += 16) {
-    const auto marks = static_cast<unsigned>(_mm_movemask_epi8(test(load(text.data() + from))));
+  const auto marks_at = [&](std::size_t at) {
+    return static_cast<unsigned>(_mm_movemask_epi8(test(load(text.data() + at))));
+  };
+  if (text.size() < 16) return from;
+  const std::size_t last = text.size() - 16;
+  for (; from <= last; from += 16) {
+    const unsigned marks = marks_at(from);
     if (marks != 0) return from + static_cast<std::size_t>(std::countr_zero(marks));
   }
-  return from;
+  if (from >= text.size()) return text.size();
+  const unsigned marks = marks_at(last) >> (from - last);
+  return marks != 0 ? from + static_cast<std::size_t>(std::countr_zero(marks)) : text.size();
 }
 
 }  // namespace sse2
@@ -104,6 +113,15 @@ template <class Test>
 #else
   return find_control_wordwise(text, from);
 #endif
+}
+
+// Whether a header may have this value. Spaces at its ends would be lost when it is read, so they
+// must not be there.
+[[nodiscard]] constexpr bool is_value(std::string_view text) noexcept {
+  if (text.empty()) return true;
+  if (is_space(text.front()) || is_space(text.back())) return false;
+  if (std::is_constant_evaluated()) return find_control_bytewise(text, 0) == text.size();
+  return find_control(text) == text.size();
 }
 
 // Where the first character stands that may not be in a token; the size if there is none.
