@@ -117,9 +117,7 @@ std::string_view write_detail(std::span<char> room, const Op& op) noexcept {
     case Reason::never:
       writer.put("This request costs more than the limit ever allows. Waiting does not help.");
       break;
-    case Reason::queue_full:
-      writer.put("The limit is reached, and the queue is full.");
-      break;
+    case Reason::queue_full: writer.put("The limit is reached, and the queue is full."); break;
     case Reason::blocked: writer.put("Too many requests were rejected before."); break;
     case Reason::deny_listed: writer.put("This client may not send requests."); break;
     case Reason::missing_value: writer.put("A value that identifies the client is missing."); break;
