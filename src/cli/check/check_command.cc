@@ -36,8 +36,7 @@ void add_check(CLI::App& program, Action& action) {
   CLI::Option* file =
       command->add_option("file", options->file, "Configuration or rules")->type_name("FILE");
   command->add_flag("--json", options->json, "One JSON object");
-  CLI::Option* offline =
-      command->add_flag("--offline", options->offline, "Check the file alone");
+  CLI::Option* offline = command->add_flag("--offline", options->offline, "Check the file alone");
   command
       ->add_flag("--start", options->start,
                  "As before a start: addresses that are in use are errors")

@@ -32,8 +32,7 @@ Exit status: 0 the request is allowed, 1 it is not, 3 the configuration cannot b
 
 void add_explain(CLI::App& program, Action& action) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command =
-      program.add_subcommand("explain", "Show how one request is decided, and why");
+  CLI::App* command = program.add_subcommand("explain", "Show how one request is decided, and why");
   CLI::Option* request =
       command->add_option("request", options->request, "Method and path: 'GET /v1/users'")
           ->type_name("REQUEST");

@@ -5,8 +5,7 @@ namespace sluice::cli {
 std::span<const Recipe> recipes() {
   static const std::vector<Recipe> kRecipes{
       {.name = "login",
-       .summary =
-           "a login: failed attempts by address and by account, with blocks",
+       .summary = "a login: failed attempts by address and by account, with blocks",
        .keys = {},
        .trials = {"sluice explain 'POST /login' -c {file} --ip 192.0.2.1",
                   "sluice explain 'POST /login' -c {file} --ip 192.0.2.1 --repeat 7"}},
