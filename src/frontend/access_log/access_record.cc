@@ -193,7 +193,7 @@ void put_upstream(JsonLine& json, const UpstreamRecord& upstream) noexcept {
 
 bool needs_escape(char c) noexcept { return c <= 0x1f || c >= 0x7f; }
 
-void put_hex(TextWriter& line, char c) noexcept {
+void put_escaped_byte(TextWriter& line, char c) noexcept {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   const auto byte = static_cast<unsigned char>(c);
   const std::array<char, 4> code{'\\', 'x', kHex[byte >> 4U], kHex[byte & 15U]};
@@ -204,7 +204,7 @@ void put_hex(TextWriter& line, char c) noexcept {
 void put_quotable(TextWriter& line, std::string_view value) noexcept {
   for (const char c : value) {
     if (needs_escape(c)) {
-      put_hex(line, c);
+      put_escaped_byte(line, c);
       continue;
     }
     if (c == '"' || c == '\\') line.put('\\');
@@ -223,7 +223,7 @@ void put_word(TextWriter& line, std::string_view value) noexcept {
   if (value.empty()) return line.put('-');
   for (const char c : value.substr(0, kValueBytes)) {
     if (needs_escape(c) || c == ' ' || c == '"' || c == '\\') {
-      put_hex(line, c);
+      put_escaped_byte(line, c);
     } else {
       line.put(c);
     }
