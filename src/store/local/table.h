@@ -37,10 +37,11 @@
 // under a limit of one, whoever comes once has used all of it, and a hundred such keys must not
 // push out an offender that has used 99 of 100. So a flood of new keys cannot push out an offender.
 // Otherwise `on_table_full` decides. `approximate`: the newcomer is counted in cells that it may
-// have to share (store/local/approximate_cells.h), and a slot that it gets later begins with what
-// these say; what others used never helps it to evict. Concurrency cannot be counted there and is
-// rejected. `allow` admits it untracked, `reject` rejects it. Each of these decisions is counted,
-// and so is debt that is forgotten by eviction or because it was untracked.
+// have to share (store/local/approximate_cells.h), and a slot that it gets later begins with what a
+// cell of its own counts. What other keys used in cells neither rejects a newcomer that finds a
+// slot nor helps it to evict. Concurrency cannot be counted there and is rejected. `allow` admits
+// it untracked, `reject` rejects it. Each of these decisions is counted, and so is debt that is
+// forgotten by eviction or because it was untracked.
 //
 // Several limits. All are looked at first; if all admit, they are charged one after another, and a
 // charge that then fails refunds those before it. So none is ever exceeded; under contention a
@@ -61,6 +62,7 @@
 #include <sluice/limit.h>
 #include <sluice/time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -137,7 +139,7 @@ class BasicTable {
   struct Memory {
     std::span<Pair> slots;           // aligned to 128 bytes; groups coprime to 6
     std::span<std::uint8_t> passed;  // one for each group
-    // Whole lines, the first for their head. Without any, newcomers are admitted untracked.
+    // Whole groups, the first for their head. Without any, newcomers are admitted untracked.
     std::span<std::uint64_t> cells;
   };
   // The greatest number of groups, up to the given one, that spreads the choices of a key.
@@ -242,8 +244,11 @@ class BasicTable {
   static constexpr std::uint64_t kTagMask = ~((std::uint64_t{1} << 28U) - 1);
   [[nodiscard]] static std::uint64_t tag_of(const Digest& key) noexcept { return key.low << 28U; }
 
-  // What one request proves at most; keys that owe this much are not evicted for a newcomer.
-  static constexpr std::uint64_t kNewcomerShare = Debt::kWhole / 2;
+  // What a newcomer's usage proves, half of the capacity at most: keys that have used as much are
+  // not evicted for it.
+  [[nodiscard]] static std::uint64_t newcomer_share(const Debt& debt) noexcept {
+    return std::min(debt.share(), Debt::kWhole / 2);
+  }
 
   // How far a key's groups lie apart. From the fingerprint alone, so that a slot's other groups can
   // be told from the slot. Never 0: with a number of groups that 2 and 3 do not divide, the four
@@ -365,12 +370,11 @@ class BasicTable {
                     Homeless key, Now now, Answer& answer) noexcept;
   [[nodiscard]] bool approximate(const Check& check, const StoredLimit& limit,
                                  const Operation& operation, Now now, Answer& answer) noexcept;
-  using Carried = ApproximateCells::Level;
-  [[nodiscard]] Carried carried_for(const Check& check, const StoredLimit& limit,
-                                    Now now) const noexcept;
-  [[nodiscard]] bool refused_by_cells(const Carried& carried, const Check& check,
+  [[nodiscard]] Cost carried_for(const Check& check, const StoredLimit& limit,
+                                 Now now) const noexcept;
+  [[nodiscard]] bool decided_by_cells(const Places& places, Cost carried, const Check& check,
                                       const StoredLimit& limit, Now now, Answer& answer) noexcept;
-  static void begin_with(const Carried& carried, const StoredLimit& limit, StateBuffer& state,
+  static void begin_with(Cost carried, const StoredLimit& limit, StateBuffer& state,
                          Now now) noexcept;
 
   [[nodiscard]] bool exchange(Pair* at, Pair expected, Pair desired) noexcept;

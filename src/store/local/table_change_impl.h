@@ -284,8 +284,9 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
   if (operation.action == Action::refund || operation.action == Action::renew) return true;
 
   const StoredLimit& limit = *limits_.find(check.limit);
-  const Carried carried = carried_for(check, limit, now);
-  if (operation.action == Action::decide && refused_by_cells(carried, check, limit, now, answer)) {
+  const Cost carried = carried_for(check, limit, now);
+  const bool asks_cells = operation.action == Action::decide && (carried > 0 || check.cost == 0);
+  if (asks_cells && decided_by_cells(places, carried, check, limit, now, answer)) {
     count(approximated_);
     return true;
   }
@@ -297,11 +298,7 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
   if (!applied.changed) return true;  // nothing to remember
 
   const Debt debt = limit.debt(state, now);
-  // What other keys may have used proves nothing about this one.
-  const bool proven = carried.own || carried.units == 0;
-  const Debt own{.used = proven ? debt.used : std::min<std::uint64_t>(operation.cost, debt.of),
-                 .of = debt.of};
-  const Target target = choose_target(places, std::min(own.share(), kNewcomerShare), now);
+  const Target target = choose_target(places, newcomer_share(debt), now);
   if (target.at == nullptr) {
     without_room(check, limit, operation, {.forgiven = debt.used, .room_after = target.room_after},
                  now, answer);
@@ -337,33 +334,40 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
 
 // ---- keys without a slot ----------------------------------------------------------------------
 
+// What the key's own cell counts. Usage in a shared cell is no key's in particular and is carried
+// nowhere: approximate_cells.h says why the bound holds without it.
 template <class Access>
-typename BasicTable<Access>::Carried BasicTable<Access>::carried_for(const Check& check,
-                                                                     const StoredLimit& limit,
-                                                                     Now now) const noexcept {
-  if (check.on_table_full != OnTableFull::approximate) return {};
-  return cells_.level(check.key, limit.cell_meter(), now);
+Cost BasicTable<Access>::carried_for(const Check& check, const StoredLimit& limit,
+                                     Now now) const noexcept {
+  if (check.on_table_full != OnTableFull::approximate) return 0;
+  return cells_.own_usage(check.key, limit.cell_meter(), now);
 }
 
 // A slot begins with what its key used while it had none.
 template <class Access>
-void BasicTable<Access>::begin_with(const Carried& carried, const StoredLimit& limit,
-                                    StateBuffer& state, Now now) noexcept {
+void BasicTable<Access>::begin_with(Cost carried, const StoredLimit& limit, StateBuffer& state,
+                                    Now now) noexcept {
   state.set(limit.idle(now));
-  if (carried.units == 0) [[likely]]
+  if (carried == 0) [[likely]]
     return;
-  (void)limit.apply({.action = Action::charge, .cost = carried.units, .receipt = {}}, state, now);
+  (void)limit.apply({.action = Action::charge, .cost = carried, .receipt = {}}, state, now);
 }
 
-// Whether the cells alone reject the request, or answer a peek. They know better than the limit
-// when the next one passes, since they know when each unit was used.
+// Whether the cells alone reject the request, or answer a peek. A cell of the key's own does
+// wherever the key goes: it knows better than the limit when the next request passes, since it
+// knows when each unit was used. Other cells do only while the key would find no slot.
 template <class Access>
-bool BasicTable<Access>::refused_by_cells(const Carried& carried, const Check& check,
+bool BasicTable<Access>::decided_by_cells(const Places& places, Cost carried, const Check& check,
                                           const StoredLimit& limit, Now now,
                                           Answer& answer) noexcept {
   const CellMeter& meter = limit.cell_meter();
-  if (carried.ticks == 0 || check.cost > meter.burst) [[likely]]
+  if (check.on_table_full != OnTableFull::approximate || !cells_.busy(now)) [[likely]]
     return false;
+  if (!meter.exists() || check.cost > meter.burst) return false;
+  if (carried == 0) {
+    const Debt debt{.used = check.cost, .of = meter.burst};
+    if (choose_target(places, newcomer_share(debt), now).at != nullptr) return false;
+  }
   const Outcome outcome =
       cells_.count(check.key, meter, check.cost, ApproximateCells::Mode::look, now);
   const bool decided =

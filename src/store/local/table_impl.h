@@ -48,7 +48,7 @@ Charge BasicTable<Access>::redeem(const Check& check, const Charge& charge, Oper
   if (ApproximateCells::issued(charge.receipt)) {
     const StoredLimit* const issuer = limits_.find(charge.limit);
     if (issuer != nullptr && operation.action == Action::refund) {
-      cells_.refund(check.key, issuer->cell_meter(), charge.receipt, operation.cost, now);
+      (void)cells_.refund(check.key, issuer->cell_meter(), charge.receipt, operation.cost, now);
     }
     return {};
   }
@@ -126,14 +126,15 @@ template <class Access>
 Answer BasicTable<Access>::would_answer(const Check& check, Now now) noexcept {
   StateBuffer& state = t_state;
   const StoredLimit& limit = *limits_.find(check.limit);
+  const Places places = places_of(check.key);
   Found found;
   do {
-    found = find_confirmed(places_of(check.key), now);
+    found = find_confirmed(places, now);
   } while (found.at != nullptr && !load_state(found, state));
   if (found.at == nullptr) {
-    const Carried carried = carried_for(check, limit, now);
+    const Cost carried = carried_for(check, limit, now);
     Answer answer;
-    if (refused_by_cells(carried, check, limit, now, answer)) return answer;
+    if (decided_by_cells(places, carried, check, limit, now, answer)) return answer;
     begin_with(carried, limit, state, now);
   } else if (limit_number(found.pair.key) != check.limit) {
     carry_over(found.pair, check, state, now);
