@@ -72,7 +72,7 @@ void Decider::settle(Op& op, const ResponseView* response, Now now) noexcept {
   for (std::size_t i = 0; i < op.held_count_; ++i) {
     const Op::Held& held = op.held_[i];
     if (held.fate == Op::Fate::in_flight) give_back(held, now);
-    // Nobody knows how it ended, and whoever leaves early must not get it for nothing.
+    // How it ended is unknown, and a client that leaves early must not get it for nothing.
     if (held.fate == Op::Fate::promised) charge_promised(held, now);
   }
   end(op);
@@ -102,9 +102,9 @@ void Decider::correct_cost(Op& op, store::Cost actual, Now now) noexcept {
   }
 }
 
-// More is charged although it can no longer be refused; less is given back. What is held says at
+// More is charged although it can no longer be rejected; less is given back. What is held says at
 // any time what is charged, and no receipt is good for more than that: so a response that does not
-// count gives back all of it, and nothing of anybody else's. The oldest charge goes first: a bucket
+// count gives back all of it, and nothing of other requests. The oldest charge goes first: a bucket
 // that gives back an older one still knows exactly where the younger ones are, but not the other
 // way.
 void Decider::correct(Op& op, std::size_t place, store::Cost actual, Now now) noexcept {
@@ -149,7 +149,8 @@ void Decider::charge_more(Op& op, std::size_t place, store::Cost cost, Now now) 
   } else if (op.held_count_ < op.held_.size()) {
     op.held_[op.held_count_++] = more;
   } else {
-    op.held_[place].check.cost += more.check.cost;  // it stays, as nobody keeps its receipt
+    op.held_[place].check.cost += more.check.cost;  // it stays: there is no room for its receipt
+    ++counters_.charges_unrefundable;
   }
 }
 

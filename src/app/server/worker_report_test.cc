@@ -43,6 +43,10 @@ TEST(WorkerReport, AddsUp) {
                                            .queued = 3,
                                            .headers_dropped = 2,
                                            .blocks = 4,
+                                           .blocks_dropped = 1,
+                                           .block_names_displaced = 2,
+                                           .charges_unrefundable = 3,
+                                           .auth_failures_forgotten = 4,
                                            .dynamic_limits_skipped = 7,
                                            .shadow_checks_skipped = 6,
                                            .upstreams = {app(1, 5)}},
@@ -54,6 +58,10 @@ TEST(WorkerReport, AddsUp) {
                                            .queued = 30,
                                            .headers_dropped = 20,
                                            .blocks = 40,
+                                           .blocks_dropped = 10,
+                                           .block_names_displaced = 20,
+                                           .charges_unrefundable = 30,
+                                           .auth_failures_forgotten = 40,
                                            .dynamic_limits_skipped = 70,
                                            .shadow_checks_skipped = 60,
                                            .upstreams = {app(0, 50)}}};
@@ -63,6 +71,10 @@ TEST(WorkerReport, AddsUp) {
   EXPECT_EQ(total.queued, 33U);
   EXPECT_EQ(total.headers_dropped, 22U);
   EXPECT_EQ(total.blocks, 44U);
+  EXPECT_EQ(total.blocks_dropped, 11U);
+  EXPECT_EQ(total.block_names_displaced, 22U);
+  EXPECT_EQ(total.charges_unrefundable, 33U);
+  EXPECT_EQ(total.auth_failures_forgotten, 44U);
   EXPECT_EQ(total.dynamic_limits_skipped, 77U);
   EXPECT_EQ(total.shadow_checks_skipped, 66U);
   EXPECT_EQ(total.connections_rejected, 55U);
@@ -115,22 +127,34 @@ TEST(WorkerPoll, DoesNotWaitForTheDead) {
 TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
   metrics::Registry registry{2};
   Gauges gauges{registry, 1};
-  gauges.show(
-      {.connections = 5,
-       .headers_dropped = 6,
-       .log_written = 10,
-       .dynamic_limits_skipped = 4,
-       .upstreams = {app(0, 3)}},
-      {.counters = {.evicted = 2, .approximated = 3, .untracked = 4, .rejected_for_room = 5},
-       .slots = 12,
-       .slots_used = 9,
-       .cells = 8,
-       .cells_used = 2},
-      1);
+  gauges.show({.connections = 5,
+               .headers_dropped = 6,
+               .log_written = 10,
+               .blocks_dropped = 11,
+               .block_names_displaced = 12,
+               .charges_unrefundable = 13,
+               .auth_failures_forgotten = 14,
+               .dynamic_limits_skipped = 4,
+               .upstreams = {app(0, 3)}},
+              {.counters = {.evicted = 2,
+                            .approximated = 3,
+                            .untracked = 4,
+                            .rejected_for_room = 5,
+                            .refunds_lost = 15},
+               .slots = 12,
+               .slots_used = 9,
+               .cells = 8,
+               .cells_used = 2},
+              1);
   EXPECT_EQ(shown(registry, frontend::kConnections), 5);
   EXPECT_EQ(shown(registry, frontend::kHeadersDropped), 6);
   EXPECT_EQ(shown(registry, frontend::kLogLines), 10);
   EXPECT_EQ(shown(registry, frontend::kDynamicLimitsSkipped), 4);
+  EXPECT_EQ(shown(registry, frontend::kBlocksDropped), 11);
+  EXPECT_EQ(shown(registry, frontend::kBlockNamesDisplaced), 12);
+  EXPECT_EQ(shown(registry, frontend::kChargesUnrefundable), 13);
+  EXPECT_EQ(shown(registry, frontend::kAuthFailuresForgotten), 14);
+  EXPECT_EQ(shown(registry, frontend::kTableRefundsLost), 15);
   EXPECT_EQ(shown(registry, frontend::kTableKeys), 9);
   EXPECT_EQ(shown(registry, frontend::kTableFill), 0.75);
   EXPECT_EQ(shown(registry, frontend::kTableSharedFill), 0.25);

@@ -37,9 +37,9 @@
 // bring a key's first requests at the same time may disagree about which cells have drained, and
 // place it twice: what the second one charged comes on top, one request for each thread.
 //
-// Bound (2). While the keys in the cells are at most a quarter of the cells, 99 % of those that use
-// less than half of their limit are always admitted, even if all others use all of theirs and came
-// first. A group then has four keys on average. That the other keys of a group take all 13 own
+// Bound (2). While the keys in the cells are at most a quarter of the cells, 99 % of the keys that
+// use less than half of their limit are always admitted, even if all others use all of theirs and
+// came first. A group then has four keys on average. That the other keys of a group take all 13 own
 // cells has a probability of 0.03 %, that one of them has the same tag of 0.2 %. Groups of one line
 // would not do: of eight cells with five of them own, 5 % of the groups overflow. The simulation is
 // approximate_cells_test.cc.

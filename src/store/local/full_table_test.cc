@@ -138,6 +138,37 @@ TEST_F(FullTable, RefundsAndForgetsWhatItApproximated) {
   EXPECT_EQ(left(), 10U);
 }
 
+// Requests that overlap: a refund gives back its charge less what drains while it is in flight, and
+// what it may have kept is counted. So is a charge that has moved to a slot.
+TEST_F(FullTable, CountsWhatRefundsLose) {
+  const Check check{.key = numbered_key(5000), .limit = kTen};
+  const Now later = at(kBegin + kHour / 20);  // half of a unit has drained
+  const Answer first = table().decide(check, kNow);
+  const Answer second = table().decide(check, kNow);
+  table().refund(check, first.charge, later);
+  EXPECT_EQ(table().counters().refunds_lost, 0U) << "the half that had drained is not lost";
+  table().refund(check, second.charge, later);
+  EXPECT_EQ(table().counters().refunds_lost, 1U) << "of the second one nothing had drained";
+
+  const Check moving{.key = numbered_key(5002), .limit = kTen, .cost = 3};
+  const Answer before = table().decide(moving, kNow);
+  (void)table().sweep(0, table().slots(), at(kBegin + kHour), [](LimitNumber) { return false; });
+  ASSERT_TRUE(table().decide(moving, kNow).decision.allowed());
+  ASSERT_TRUE(table().read(moving.key, kNow).has_value());
+  table().refund(moving, before.charge, kNow);
+  EXPECT_EQ(table().counters().refunds_lost, 4U);
+}
+
+// A bucket needs a block to remember a refund, and there is none.
+TEST(TableWithoutBlocks, CountsRefundsThatItLoses) {
+  Fixture fixture{full_limits(), 5, 0};
+  const Check check{.key = numbered_key(1), .limit = kTen, .cost = 3};
+  const Answer charged = fixture.table->decide(check, kNow);
+  (void)fixture.table->decide(check, kNow);
+  fixture.table->refund(check, charged.charge, kNow);
+  EXPECT_EQ(fixture.table->counters().refunds_lost, 3U);
+}
+
 // Several limits, none with a slot: the one that rejects leaves the others uncharged.
 TEST_F(FullTable, ChargesAllLimitsOfARequestOrNone) {
   const std::array checks{Check{.key = numbered_key(5000), .limit = kTen},
@@ -162,6 +193,33 @@ TEST_F(FullTable, ChargesAllLimitsOfARequestOrNone) {
       Check{.key = numbered_key(5002), .limit = kTwo, .on_table_full = OnTableFull::reject}};
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(table().decide_all(strict, kNow, answers));
   EXPECT_EQ(left(), 8U);
+}
+
+// In a cell of its own or in a shared one: a rejected request takes what is left.
+TEST(FullTableThatCountsRejected, CountsThemInCells) {
+  Fixture fixture{
+      {{.algorithm = Algorithm::gcra, .amount = 2, .period = 24h},
+       {.algorithm = Algorithm::gcra, .amount = 10, .period = 1h, .count_rejected = true}},
+      5,
+      0,
+      1};
+  const auto left_after_a_rejection = [&](std::uint64_t key) {
+    const Check check{.key = numbered_key(key), .limit = 1, .cost = 6};
+    EXPECT_TRUE(fixture.table->decide(check, kNow).decision.allowed());
+    EXPECT_FALSE(fixture.table->decide(check, kNow).decision.allowed());
+    return fixture.table->decide({.key = check.key, .limit = 1, .cost = 0}, kNow)
+        .decision.remaining;
+  };
+  for (std::uint64_t key = 0; key < 400; ++key) {  // slots only
+    (void)fixture.table->decide(
+        {.key = numbered_key(key), .limit = 0, .cost = 2, .on_table_full = OnTableFull::reject},
+        kNow);
+  }
+  EXPECT_EQ(left_after_a_rejection(1000), 0U);
+  for (std::uint64_t key = 2000; key < 2400; ++key) {  // the cells, too
+    (void)fixture.table->decide({.key = numbered_key(key), .limit = 0, .cost = 2}, kNow);
+  }
+  EXPECT_EQ(left_after_a_rejection(1001), 0U);
 }
 
 // Slots that drain go to newcomers, which begin with what they used before.

@@ -1,4 +1,4 @@
-// The counter table: every key in debt has a 16-byte slot, and a decision is one exchange of it.
+// The counter table: every key with usage has a 16-byte slot, and a decision is one exchange of it.
 //
 // Layout. An array of groups of 128 bytes, two cache lines of four slots. The first half of a key's
 // digest picks a line (its upper bits), and three more groups for when that one's is full; the
@@ -20,21 +20,22 @@
 // into different ones. No answer may be given on such a double. Therefore:
 //
 //   1. Place a tentative slot: the key and, instead of a state, a ticket that no other placement
-//      has. Nobody decides on a tentative slot; it counts as idle.
+//      has. No thread decides on a tentative slot; it counts as idle.
 //   2. Rescan the key's places in order. A confirmed slot of the key, or a tentative one in an
 //      earlier place: take the own one back and start over. A tentative one in a later place:
 //      remove it; its owner will notice.
-//   3. Confirm and charge in one exchange; if it fails, somebody removed the slot: start over.
+//   3. Confirm and charge in one exchange; if it fails, another thread removed the slot: start
+//   over.
 //
 // Of two tentative slots at most one survives the rescans, since each owner looks after it has
-// placed its own; a confirmed slot is never joined by another, since whoever comes later finds it.
-// A tentative slot whose owner died is confirmed, uncharged, by whoever comes across it. There is
+// placed its own; a confirmed slot is never joined by another, since a later thread finds it.
+// A tentative slot whose owner died is confirmed, uncharged, by the thread that finds it. There is
 // nothing to merge, because nothing was charged. Every step is one exchange, so a process that is
 // killed leaves a valid table behind.
 //
 // Eviction. When all places are taken, the slot with the least debt goes, by its share of the
 // capacity, and only if the newcomer's own share is greater. That share counts for half at most:
-// under a limit of one, whoever comes once has used all of it, and a hundred such keys must not
+// under a limit of one, a single request uses all of it, and a hundred such keys must not
 // push out an offender that has used 99 of 100. So a flood of new keys cannot push out an offender.
 // Otherwise `on_table_full` decides. `approximate`: the newcomer is counted in cells that it may
 // have to share (store/local/approximate_cells.h), and a slot that it gets later begins with what a
@@ -45,7 +46,7 @@
 //
 // Several limits. All are looked at first; if all admit, they are charged one after another, and a
 // charge that then fails refunds those before it. So none is ever exceeded; under contention a
-// request may be refused although it would have fitted, by no more than the cost in flight.
+// request may be rejected although it would have fitted, by no more than the cost in flight.
 //
 // Thread-safe, between processes too. No call allocates, locks, reads a clock or waits for another
 // thread: of threads that interfere with each other, one always gets on.
@@ -78,11 +79,12 @@ struct TableCounters {
   std::uint64_t untracked = 0;          // requests admitted although there was no room
   std::uint64_t forgiven = 0;           // units of cost forgotten by eviction, or untracked
   std::uint64_t rejected_for_room = 0;  // requests rejected because there was none
-  std::uint64_t failed_exchanges = 0;   // somebody else was faster
+  std::uint64_t refunds_lost = 0;       // units of cost that refunds could not give back
+  std::uint64_t failed_exchanges = 0;   // another thread was faster
 };
 
-// Knows the limits by their numbers. For all numbers that slots can hold; null for those that
-// nobody defined.
+// Knows the limits by their numbers. For all numbers that slots can hold; null for
+// numbers without a limit.
 class LimitSource {
  public:
   using Published = std::atomic<const StoredLimit*>;
@@ -162,7 +164,7 @@ class BasicTable {
   void decide(const Check& check, Now now, Answer& answer) noexcept;
   [[nodiscard]] bool admits(const Check& check, Now now) noexcept;  // the same, yes or no
 
-  // Charges a cost that cannot be refused any more.
+  // Charges a cost that can no longer be rejected.
   Answer force(const Check& check, Now now) noexcept;
 
   // Up to `check.cost` of a charge; `check.limit` is not needed.
@@ -175,7 +177,7 @@ class BasicTable {
   // One after another, with the memory of later ones fetched while earlier ones are decided.
   void decide_batch(std::span<const Check> checks, Now now, std::span<Answer> answers) noexcept;
 
-  // All or nothing; true if admitted. At most kChecksMax of them, each key once. When one refuses,
+  // All or nothing; true if admitted. At most kChecksMax of them, each key once. When one rejects,
   // the answers of the others say what is true without this request.
   [[nodiscard]] bool decide_all(std::span<const Check> checks, Now now,
                                 std::span<Answer> answers) noexcept;
@@ -215,12 +217,12 @@ class BasicTable {
   [[nodiscard]] std::size_t cells() const noexcept { return cells_.size(); }
   std::size_t sweep_cells(Now now) noexcept { return cells_.busy(now) ? cells_.sweep(now) : 0; }
 
-  // Clears slots that have expired, or whose limit nobody knows or `drop` names; answers how many
+  // Clears slots that have expired, or whose limit is unknown or named by `drop`; answers how many
   // are left. May be called in parts.
   template <class Drop>
   std::size_t sweep(std::size_t first, std::size_t last, Now now, Drop&& drop) noexcept;
 
-  // After a crash, while nobody else is here: makes `passed` exact.
+  // After a crash, before other processes come: makes `passed` exact.
   void recount_passed() noexcept;
 
   [[nodiscard]] bool holds(std::size_t slot, Handle handle) noexcept;
@@ -327,7 +329,7 @@ class BasicTable {
   // Answers come by reference: copying them costs more than making them.
   void operate(const Check& check, const Operation& operation, Now now, Answer& answer) noexcept;
 
-  // Each does its part once; false means that somebody interfered and it has to be tried again.
+  // Each does its part once; false: another thread interfered, and it has to be tried again.
   [[nodiscard]] bool try_update_slowly(const Found& found, const Check& check,
                                        const Operation& operation, Now now,
                                        Answer& answer) noexcept;
@@ -336,6 +338,7 @@ class BasicTable {
 
   [[nodiscard]] Charge redeem(const Check& check, const Charge& charge, Operation operation,
                               Now now) noexcept;
+  void refund_in_cells(const Check& check, const Charge& charge, Now now) noexcept;
   void carry_over(Pair written, const Check& check, StateBuffer& state, Now now) noexcept;
   [[nodiscard]] Answer would_answer(const Check& check, Now now) noexcept;
   [[nodiscard]] Answer peek(Check check, Now now) noexcept;
@@ -346,7 +349,7 @@ class BasicTable {
     std::size_t place = 0;
     Pair found;
     std::uint64_t forgiven = 0;
-    Nanos room_after{0};  // when there is none: until somebody's debt has expired
+    Nanos room_after{0};  // when there is none: until a key's usage has expired
   };
   [[nodiscard]] Target choose_target(const Places& places, std::uint64_t share, Now now) noexcept;
   [[nodiscard]] Debt debt_of(Pair pair, Now now) noexcept;
@@ -399,6 +402,7 @@ class BasicTable {
   std::atomic<std::uint64_t> untracked_{0};
   std::atomic<std::uint64_t> forgiven_{0};
   std::atomic<std::uint64_t> rejected_for_room_{0};
+  std::atomic<std::uint64_t> refunds_lost_{0};
   std::atomic<std::int64_t> last_full_{MonoTime::min().time_since_epoch().count()};
   std::atomic<std::uint64_t> failed_exchanges_{0};
 };

@@ -54,7 +54,7 @@ template <class StepWord>
   prepared.after = prepared.before;
   const Stepped stepped = step(*limit, prepared.after);
   if (stepped != Stepped::unchanged) return stepped;
-  // Whoever exchanges nothing has to make sure that this was the state of that key.
+  // Without an exchange, nothing else verifies that this was the state of that key.
   const bool same = Access::load(at) == Pair{.key = key, .state = prepared.before};
   return same ? Stepped::unchanged : Stepped::not_at_all;
 }
@@ -66,7 +66,7 @@ template <class Access>
                   {.key = prepared.key, .state = prepared.after});
 }
 
-// False: nothing was done, it is an unusual decision, or somebody interfered.
+// False: nothing was done, it is an unusual decision, or another thread interfered.
 template <class Access>
 template <class StepWord>
 [[gnu::always_inline]] inline bool BasicTable<Access>::update_at_once(const Check& check,
@@ -128,8 +128,8 @@ bool BasicTable<Access>::load_state(const Found& found, StateBuffer& state) noex
   return true;
 }
 
-// A state that another limit wrote becomes one of the check's own; of one that nobody knows any
-// more nothing is left.
+// A state that another limit wrote becomes one of the check's own; of a
+// limit that is no longer known nothing is left.
 template <class Access>
 void BasicTable<Access>::carry_over(Pair written, const Check& check, StateBuffer& state,
                                     Now now) noexcept {
@@ -169,7 +169,8 @@ bool BasicTable<Access>::try_update_slowly(const Found& found, const Check& chec
   const std::uint64_t key = (found.pair.key & ~(kLimitMask | kWide)) | limit_bits(number);
   const Published published = publish(found.at, found.pair, key, state, *writer, debt, now);
   if (published == Published::no_room && refunds) {
-    answer = {};  // lost: what was used stays used, and nobody was admitted
+    answer = {};  // what was used stays used, and no request was admitted for it
+    if (operation.action == Action::refund) count(refunds_lost_, operation.cost);
   } else if (published == Published::no_room) {
     without_room(check, *writer, operation, {.forgiven = operation.cost, .room_after = debt.lasts},
                  now, answer);
@@ -388,6 +389,9 @@ bool BasicTable<Access>::approximate(const Check& check, const StoredLimit& limi
   const Outcome outcome = cells_.count(check.key, limit.cell_meter(), operation.cost, mode, now);
   count(approximated_);
   if (rejected) return true;
+  if (!outcome.decision.allowed() && limit.limit().count_rejected) {
+    (void)cells_.count(check.key, limit.cell_meter(), operation.cost, Mode::force, now);
+  }
   answer = {.decision = outcome.decision,
             .charge = {.limit = check.limit, .receipt = outcome.receipt}};
   return true;
