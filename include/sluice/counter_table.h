@@ -65,6 +65,7 @@ struct TableStatus {
   std::uint64_t untracked = 0;          // requests admitted: OnTableFull::allow
   std::uint64_t forgiven = 0;           // units of cost forgotten by eviction, or untracked
   std::uint64_t rejected_for_room = 0;  // OnTableFull::reject
+  std::uint64_t refunds_lost = 0;       // units of cost that refunds could not give back
   std::uint64_t failed_exchanges = 0;   // another thread was faster; tried again
 };
 

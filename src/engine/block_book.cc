@@ -150,9 +150,9 @@ bool BlockBook::read(const Line& line, Words& words) noexcept {
 bool BlockBook::write(Line& line, std::uint64_t sequence, const Words& words) noexcept {
   if (sequence % 2 != 0 ||
       !line.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acq_rel)) {
-    return false;  // somebody else is at it
+    return false;  // another thread is at it
   }
-  // Pairs with the reader's fence: whoever sees one of the words also sees the odd number.
+  // Pairs with the reader's fence: a thread that sees one of the words also sees the odd number.
   std::atomic_thread_fence(std::memory_order_release);
   for (std::size_t w = 0; w < kWords; ++w) {
     line.words[w].store(words[w], std::memory_order_relaxed);
@@ -162,14 +162,14 @@ bool BlockBook::write(Line& line, std::uint64_t sequence, const Words& words) no
 }
 
 // The block's own line, else a free one, else that of the block that ends first.
-BlockBook::Line& BlockBook::line_for(std::uint64_t block, WallTime now) noexcept {
+BlockBook::Place BlockBook::place_for(std::uint64_t block, WallTime now) noexcept {
   Line* best = nullptr;
   std::uint64_t best_until = ~std::uint64_t{0};
   for (std::size_t i = 0; i < kProbes; ++i) {
     Line& line = file_->all[(block + i) % kLines];
     Words words{};
     const bool written = read(line, words);
-    if (written && words[Word::block] == block) return line;
+    if (written && words[Word::block] == block) return {.line = &line};
     const std::uint64_t ends =
         written && words[until] > nanos_of(now) ? words[until] : std::uint64_t{0};
     if (ends < best_until) {
@@ -177,10 +177,10 @@ BlockBook::Line& BlockBook::line_for(std::uint64_t block, WallTime now) noexcept
       best_until = ends;
     }
   }
-  return *best;
+  return {.line = best, .taken = best_until > 0};
 }
 
-void BlockBook::write(const BlockNote& note, WallTime now) noexcept {
+bool BlockBook::write(const BlockNote& note, WallTime now) noexcept {
   const std::string_view rule = shortened(note.rule, kRuleBytes);
   const std::string_view label = shortened(note.label, kLabelBytes);
   Words words{};
@@ -194,9 +194,11 @@ void BlockBook::write(const BlockNote& note, WallTime now) noexcept {
   std::ranges::copy(label, text + kRuleBytes);
   // Two that begin in one line at one moment: one of them goes to another line.
   for (std::size_t i = 0; i < kProbes; ++i) {
-    Line& line = line_for(note.block, now);
-    if (write(line, line.sequence.load(std::memory_order_acquire), words)) return;
+    const Place place = place_for(note.block, now);
+    const std::uint64_t sequence = place.line->sequence.load(std::memory_order_acquire);
+    if (write(*place.line, sequence, words)) return place.taken;
   }
+  return true;
 }
 
 bool BlockBook::erase(std::uint64_t block) noexcept {

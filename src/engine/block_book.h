@@ -1,12 +1,12 @@
-// Who is blocked, in words.
+// The list of blocks, with names.
 //
-// Whether somebody is blocked is told by two counts in the table, which know keys as digests only.
-// The book adds what people need: which rule, who that is, since when, until when. It has a fixed
-// number of lines; when they are all taken, the block that ends first loses its line (not its
-// effect). With a file it survives a restart and `kill -9`, as the counts do.
+// Whether a client is blocked is told by two counts in the table, which know keys as digests only.
+// The book adds what people need: which rule, which client, since when, until when. It has a fixed
+// number of lines; when all that a block may have are taken, the block that ends first loses its
+// line (not its effect). With a file it survives a restart and `kill -9`, as the counts do.
 //
 // Thread-safe. Writing takes no lock and allocates nothing: a line is a sequence number and words;
-// the number is odd while somebody writes, and a reader who sees it change reads again.
+// the number is odd while a thread writes, and a reader that sees it change reads again.
 #pragma once
 
 #include "base/digest.h"
@@ -51,7 +51,7 @@ class BlockBook {
   static constexpr std::size_t kRuleBytes = 64;
   static constexpr std::size_t kLabelBytes = 128;
 
-  // In memory only, or in a file. One that is damaged or of another kind is refused.
+  // In memory only, or in a file. A file that is damaged or of another kind is rejected.
   [[nodiscard]] static Parsed<std::unique_ptr<BlockBook>> open(const std::string& file);
   // Why open() would reject this file, found by looking: nothing is created or changed.
   [[nodiscard]] static std::optional<Diagnostic> inspect(const std::string& file);
@@ -59,7 +59,8 @@ class BlockBook {
   BlockBook& operator=(const BlockBook&) = delete;
   ~BlockBook();
 
-  void write(const BlockNote& note, WallTime now) noexcept;
+  // True: a block that still lasts has no line for it, this one or another one.
+  bool write(const BlockNote& note, WallTime now) noexcept;
   // The line of a block that was lifted goes.
   bool erase(std::uint64_t block) noexcept;
 
@@ -79,7 +80,11 @@ class BlockBook {
   [[nodiscard]] static bool is_blank(const void* memory) noexcept;
   [[nodiscard]] static bool read(const Line& line, Words& words) noexcept;
   [[nodiscard]] static bool write(Line& line, std::uint64_t sequence, const Words& words) noexcept;
-  [[nodiscard]] Line& line_for(std::uint64_t block, WallTime now) noexcept;
+  struct Place {
+    Line* line = nullptr;
+    bool taken = false;  // by another block that lasts
+  };
+  [[nodiscard]] Place place_for(std::uint64_t block, WallTime now) noexcept;
 
   File* file_;
 };

@@ -131,8 +131,10 @@ void Decider::decide_batch(std::span<Op* const> ops, std::span<const RequestView
 
 Decider::Prepared Decider::prepare(Op& op, const RequestView& request, Now now) noexcept {
   identifier_->begin(request, resolved_.client);
-  return prepare(op, request, now,
-                 [&](identity::Identity& who) { identifier_->prove(request, now, scratch_, who); });
+  return prepare(op, request, now, [&](identity::Identity& who) {
+    identifier_->prove(request, now, scratch_, who);
+    counters_.failures_forgotten = scratch_.failures_forgotten();
+  });
 }
 
 // All that comes before the store is asked, for the client at the address in resolved_. `verify`

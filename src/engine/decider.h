@@ -49,6 +49,10 @@ struct DeciderCounters {
   std::uint64_t shadow_checks_skipped = 0;  // rules that had no room beside the others on a request
   std::uint64_t dynamic_limits_skipped = 0;  // that requests brought, and the store had no room for
   std::uint64_t blocks = 0;                  // that began
+  std::uint64_t blocks_dropped = 0;          // that the table had no room for
+  std::uint64_t block_names_displaced = 0;   // of blocks that hold, by names of other blocks
+  std::uint64_t charges_unrefundable = 0;    // for a late cost: the op holds too many charges
+  std::uint64_t failures_forgotten = 0;      // early, of addresses that failed to authenticate
 };
 
 // What the upstream answered.

@@ -152,7 +152,7 @@ bool Decider::blocked(Op& op, Early early, Now now) noexcept {
   return false;
 }
 
-// For a client that is blocked by address, no token is verified and no limit used up. Should more
+// A client that is blocked by address gets no token verified and uses up no limit. Should more
 // rules match than there is room for, the request is rejected later.
 bool Decider::blocked_by_request(Op& op, const rules::Asked& asked, Now now) noexcept {
   const Snapshot& snapshot = *op.pin_->snapshot;
@@ -165,7 +165,8 @@ bool Decider::blocked_by_request(Op& op, const rules::Asked& asked, Now now) noe
   return false;
 }
 
-// Rules that rejected by themselves, and whose block threshold is reached.
+// Begins the blocks of rules that rejected the request and whose threshold is reached. The client
+// and the list of blocks are told of blocks that the table keeps, of no others.
 void Decider::punish(Op& op, Now now) noexcept {
   const Plan* previous = nullptr;
   for (std::size_t i = 0; i < op.call_.count; ++i) {
@@ -175,8 +176,14 @@ void Decider::punish(Op& op, Now now) noexcept {
     previous = asked.plan;
     const Decision& refusals = ask_alone(asked.plan->block->refusals, asked.key, 1, now);
     if (refusals.allowed() && refusals.remaining > 0) continue;
-    const Nanos lasts = ask_alone(asked.plan->block->block, asked.key, 1, now).reset_after;
-    // A client that retries when the limit allows it must not be blocked.
+    const Decision& block = ask_alone(asked.plan->block->block, asked.key, 1, now);
+    // A full table admits the charge without keeping it: then the next request finds no block.
+    if (block.allowed() && alone_.answers[0].charge.receipt.cost == 0) {
+      ++counters_.blocks_dropped;
+      continue;
+    }
+    const Nanos lasts = block.reset_after;
+    // A client that comes back when the limit allows it must not find the block.
     op.decision.reset_after = std::max(op.decision.reset_after, lasts);
     if (op.decision.retry_after) {
       op.decision.retry_after = std::max(*op.decision.retry_after, lasts);
@@ -192,13 +199,14 @@ void Decider::write_down(const Op& op, const Op::Asked& asked, Now now) noexcept
   const Rule& rule = *asked.plan->rule;
   std::array<char, BlockBook::kLabelBytes> text;
   const std::string_view captured{op.labels_.data() + asked.label.first, asked.label.size};
-  book_->write({.block = asked.key ^ block.block.salt,
-                .refusals = asked.key ^ block.refusals.salt,
-                .since = now.wall(),
-                .until = now.wall() + rule.block->duration,
-                .rule = rule.name,
-                .label = write_label(captured, rule, text)},
-               now.wall());
+  const bool displaced = book_->write({.block = asked.key ^ block.block.salt,
+                                       .refusals = asked.key ^ block.refusals.salt,
+                                       .since = now.wall(),
+                                       .until = now.wall() + rule.block->duration,
+                                       .rule = rule.name,
+                                       .label = write_label(captured, rule, text)},
+                                      now.wall());
+  if (displaced) ++counters_.block_names_displaced;
 }
 
 // ---- shadows ----------------------------------------------------------------------------------

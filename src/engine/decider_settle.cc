@@ -148,7 +148,8 @@ void Decider::charge_more(Op& op, std::size_t place, store::Cost cost, Now now) 
   } else if (op.held_count_ < op.held_.size()) {
     op.held_[op.held_count_++] = more;
   } else {
-    op.held_[place].check.cost += more.check.cost;  // it stays, as nobody keeps its receipt
+    op.held_[place].check.cost += more.check.cost;  // it stays: there is no room for its receipt
+    ++counters_.charges_unrefundable;
   }
 }
 

@@ -85,6 +85,19 @@ TEST_F(ManyChecks, AreAllGivenBack) {
   }
 }
 
+// A late cost finds no room for receipts of its own beside so many: it is charged, and cannot be
+// refunded.
+TEST_F(ManyChecks, CountLateCostsThatCannotBeGivenBack) {
+  rules::Rule plain = with("plain", 32);
+  rules::Rule quiet = shadow(31);
+  use({plain, quiet});
+  ASSERT_EQ(decide(op_, {}), store::Completion::now);
+  EXPECT_EQ(worker_->counters().charges_unrefundable, 0U);
+  worker_->correct_cost(op_, 3, now_);
+  EXPECT_EQ(worker_->counters().charges_unrefundable, 62U) << "all but one";
+  worker_->settle(op_, nullptr, now_);
+}
+
 TEST_F(ManyChecks, OfShadowsShedNothing) {
   std::vector<rules::Rule> all{rule("real", {limit("2/1h")})};
   for (int i = 0; i < 300; ++i) all.push_back(shadow(1, "shadow" + std::to_string(i)));

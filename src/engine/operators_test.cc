@@ -222,6 +222,20 @@ class Blocks : public Operators {
     made.block = rules::Block{.duration = 15min};
     return made;
   }
+  // With keys that have used all of their limit.
+  void fill_table() {
+    const store::LimitNumber full =
+        table_->use({.algorithm = Algorithm::fixed_window, .amount = 1, .period = 24h}, now_)
+            .value();
+    std::uint64_t key = 1;
+    while (table_->status().counters.rejected_for_room < 10 * table_->status().slots) {
+      key = key * 6364136223846793005U + 1442695040888963407U;
+      (void)table_->decide({.key = {.low = key ^ key >> 29U, .high = 0},
+                            .limit = full,
+                            .on_table_full = OnTableFull::reject},
+                           now_);
+    }
+  }
   testing::TempFolder folder_;
 };
 
@@ -305,20 +319,40 @@ TEST_F(Blocks, RefuseAFileThatIsNotTheirs) {
   EXPECT_FALSE(BlockBook::open(folder_.file("no/such/folder")));
 }
 
+// A block that the table has no room for does not hold: no client and no operator is told of it,
+// and it is counted.
+TEST_F(Blocks, ThatATableDoesNotKeepAreNotAnnounced) {
+  const auto book = BlockBook::open("").value();
+  worker_->use(book.get());
+  use({blocking({per(Kind::ip)})});
+  fill_table();
+  EXPECT_EQ(passed(3, {}), 1);
+  EXPECT_EQ(reason_, Reason::limited) << "not blocked";
+  ASSERT_TRUE(decision_.retry_after);
+  EXPECT_NE(*decision_.retry_after, 15min);
+  EXPECT_TRUE(book->list(now_.wall()).empty());
+  EXPECT_EQ(worker_->counters().blocks, 0U);
+  EXPECT_EQ(worker_->counters().blocks_dropped, 2U);
+}
+
 // More blocks than lines: those that end last are kept, as far as they can meet in one line.
 TEST_F(Blocks, HaveABound) {
   const auto book = BlockBook::open("").value();
   const WallTime now = now_.wall();
+  std::size_t displaced = 0;
   for (std::uint64_t i = 0; i < 3 * BlockBook::kLines; ++i) {
-    book->write({.block = i * 0x9e3779b97f4a7c15U,
-                 .refusals = 0,
-                 .since = now,
-                 .until = now + Nanos{1s} * static_cast<std::int64_t>(i + 1),
-                 .rule = "r",
-                 .label = "l"},
-                now);
+    displaced += book->write({.block = i * 0x9e3779b97f4a7c15U,
+                              .refusals = 0,
+                              .since = now,
+                              .until = now + Nanos{1s} * static_cast<std::int64_t>(i + 1),
+                              .rule = "r",
+                              .label = "l"},
+                             now)
+                     ? 1U
+                     : 0U;
   }
   const std::vector<BlockEntry> all = book->list(now);
+  EXPECT_EQ(displaced, 3 * BlockBook::kLines - all.size());
   EXPECT_LE(all.size(), BlockBook::kLines);
   EXPECT_GT(all.size(), BlockBook::kLines * 9 / 10);
   EXPECT_EQ(all[0].until, now + 1s * (3 * BlockBook::kLines)) << "the last one is there, first";

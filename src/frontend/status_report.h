@@ -57,6 +57,8 @@ struct TableFullStatus {
   std::uint64_t approximated = 0;
   std::uint64_t allowed = 0;  // untracked
   std::uint64_t rejected = 0;
+  std::uint64_t refunds_lost = 0;  // units of cost
+  std::uint64_t blocks_dropped = 0;
   std::uint64_t cells = 0;  // in use
   std::uint64_t cells_max = 0;
 };

@@ -39,6 +39,7 @@ void FailureLimit::charge(const IpAddress& address, MonoTime now) noexcept {
   if (place == places + kWays) {
     place = std::min_element(places, places + kWays,
                              [](const Place& a, const Place& b) { return a.drained < b.drained; });
+    if (place->drained > now) ++forgotten_;
     *place = {client, now};
   }
   place->drained = std::max(place->drained, now) + limits_.interval;

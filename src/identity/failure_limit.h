@@ -1,13 +1,13 @@
-// How often one address may fail to prove something before it is no longer listened to.
+// How often one address may fail to authenticate before its tokens are no longer verified.
 //
-// Checking a forged signature costs a hundred times as much as the rest of a request, so a client
-// that sends only forgeries must not use up this process. This is a guard for the worker's own
-// time, not a configured limit: it needs no exact count across workers or nodes, and it is below
-// the engine and its stores. So it is a small table of its own, with one word of GCRA per address,
-// in fixed memory. IPv6 counts by /64.
+// Checking a forged signature costs a hundred times what a request costs otherwise, so a client
+// that sends nothing else must not decide how this process spends its time. This guards the
+// worker's own time and is no limit of the configuration: it needs no exact count across workers or
+// nodes, and it stands below the engine and its stores. So it is a small table of
+// its own, with one word of GCRA per address, in fixed memory. IPv6 counts by /64.
 //
-// Each address has four places. When all are taken, the address with the least usage is evicted.
-// One thread: each worker has its own.
+// Each address has four places. When all are taken, the failures of the address that failed least
+// are forgotten early, which is counted. One thread: each worker has its own.
 #pragma once
 
 #include "base/digest.h"
@@ -34,6 +34,9 @@ class FailureLimit {
   [[nodiscard]] bool allows(const IpAddress& address, MonoTime now) const noexcept;
   void charge(const IpAddress& address, MonoTime now) noexcept;
 
+  // Addresses whose failures were forgotten to make room for those of another one.
+  [[nodiscard]] std::uint64_t forgotten() const noexcept { return forgotten_; }
+
  private:
   static constexpr std::size_t kWays = 4;
   struct Place {
@@ -48,6 +51,7 @@ class FailureLimit {
   FailureLimits limits_;
   KeyHasher hasher_;
   std::vector<Place> places_;
+  std::uint64_t forgotten_ = 0;
 };
 
 }  // namespace sluice::identity

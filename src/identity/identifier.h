@@ -61,6 +61,9 @@ class IdentifierScratch {
   // Draws the secret of its digests at random.
   explicit IdentifierScratch(const IdentifierScratchLimits& limits = {});
 
+  // Addresses whose failed tokens were forgotten early, for want of room.
+  [[nodiscard]] std::uint64_t failures_forgotten() const noexcept { return failures_.forgotten(); }
+
  private:
   friend class Identifier;
   IdentifierScratch(const IdentifierScratchLimits& limits, DigestSecret secret);

@@ -199,8 +199,12 @@ TEST(FailureLimit, ForgivesTheLeastWhenItIsFull) {
   FailureLimit limit{{.burst = 5, .addresses_max = 4}, kSecret};
   const MonoTime now{1h};
   for (int i = 0; i < 5; ++i) limit.charge(address("6.6.6.6"), now);
+  EXPECT_EQ(limit.forgotten(), 0U);
   for (std::uint32_t i = 0; i < 1000; ++i) limit.charge(IpAddress::v4(i), now);
   EXPECT_FALSE(limit.allows(address("6.6.6.6"), now));
+  EXPECT_EQ(limit.forgotten(), 997U) << "all but the three that are remembered";
+  for (std::uint32_t i = 0; i < 1000; ++i) limit.charge(IpAddress::v4(i), now + 1h * (i + 1));
+  EXPECT_EQ(limit.forgotten(), 997U) << "what has drained makes room by itself";
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ TableStatus CounterTable::status() const {
           .untracked = status.counters.untracked,
           .forgiven = status.counters.forgiven,
           .rejected_for_room = status.counters.rejected_for_room,
+          .refunds_lost = status.counters.refunds_lost,
           .failed_exchanges = status.counters.failed_exchanges};
 }
 

@@ -22,7 +22,12 @@ Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
       table_fill_(registry.gauge(frontend::kTableFill)),
       table_shared_fill_(registry.gauge(frontend::kTableSharedFill)),
       table_forgiven_{registry.counter(frontend::kTableForgiven)},
+      table_refunds_lost_{registry.counter(frontend::kTableRefundsLost)},
       blocks_{registry.counter(frontend::kBlocks)},
+      blocks_dropped_{registry.counter(frontend::kBlocksDropped)},
+      block_names_displaced_{registry.counter(frontend::kBlockNamesDisplaced)},
+      charges_unrefundable_{registry.counter(frontend::kChargesUnrefundable)},
+      auth_failures_forgotten_{registry.counter(frontend::kAuthFailuresForgotten)},
       dynamic_limits_skipped_{registry.counter(frontend::kDynamicLimitsSkipped)},
       shadow_checks_skipped_{registry.counter(frontend::kShadowChecksSkipped)} {
   constexpr std::array kLogResults{"written", "suppressed", "dropped"};
@@ -70,6 +75,10 @@ void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& tabl
   keys_.set(shard_, static_cast<double>(table.slots_used));
   show_table(table);
   blocks_.follow(shard_, total.blocks);
+  blocks_dropped_.follow(shard_, total.blocks_dropped);
+  block_names_displaced_.follow(shard_, total.block_names_displaced);
+  charges_unrefundable_.follow(shard_, total.charges_unrefundable);
+  auth_failures_forgotten_.follow(shard_, total.auth_failures_forgotten);
   dynamic_limits_skipped_.follow(shard_, total.dynamic_limits_skipped);
   shadow_checks_skipped_.follow(shard_, total.shadow_checks_skipped);
   log_lines_[0].follow(shard_, total.log_written);
@@ -110,6 +119,7 @@ void Gauges::show_table(const store::LocalStoreStatus& table) {
   table_full_[1].follow(shard_, table.counters.untracked);
   table_full_[2].follow(shard_, table.counters.rejected_for_room);
   table_forgiven_.follow(shard_, table.counters.forgiven);
+  table_refunds_lost_.follow(shard_, table.counters.refunds_lost);
 }
 
 void Gauges::show(const std::vector<frontend::UpstreamStatus>& upstreams, std::size_t workers) {

@@ -54,7 +54,12 @@ class Gauges {
   metrics::Gauge table_shared_fill_;
   std::array<Followed, 3> table_full_;
   Followed table_forgiven_;
+  Followed table_refunds_lost_;
   Followed blocks_;
+  Followed blocks_dropped_;
+  Followed block_names_displaced_;
+  Followed charges_unrefundable_;
+  Followed auth_failures_forgotten_;
   Followed dynamic_limits_skipped_;
   Followed shadow_checks_skipped_;
   std::array<Followed, 3> log_lines_;

@@ -116,6 +116,8 @@ frontend::StatusReport Overview::status() {
                          .approximated = table.counters.approximated,
                          .allowed = table.counters.untracked,
                          .rejected = table.counters.rejected_for_room,
+                         .refunds_lost = table.counters.refunds_lost,
+                         .blocks_dropped = total.blocks_dropped,
                          .cells = table.cells_used,
                          .cells_max = table.cells},
           .blocks = parts_.state.blocks().size()};

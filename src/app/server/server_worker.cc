@@ -101,6 +101,10 @@ WorkerReport ServerWorker::report() const {
                       .log_suppressed = log != nullptr ? log->suppressed() : 0,
                       .log_dropped = log != nullptr ? log->dropped() : 0,
                       .blocks = engine_.counters().blocks,
+                      .blocks_dropped = engine_.counters().blocks_dropped,
+                      .block_names_displaced = engine_.counters().block_names_displaced,
+                      .charges_unrefundable = engine_.counters().charges_unrefundable,
+                      .auth_failures_forgotten = engine_.counters().failures_forgotten,
                       .dynamic_limits_skipped = engine_.counters().dynamic_limits_skipped,
                       .shadow_checks_skipped = engine_.counters().shadow_checks_skipped,
                       .store = engine_.store_counts()};

@@ -53,6 +53,10 @@ WorkerReport total_of(std::span<const WorkerReport> reports) {
     total.log_suppressed += one.log_suppressed;
     total.log_dropped += one.log_dropped;
     total.blocks += one.blocks;
+    total.blocks_dropped += one.blocks_dropped;
+    total.block_names_displaced += one.block_names_displaced;
+    total.charges_unrefundable += one.charges_unrefundable;
+    total.auth_failures_forgotten += one.auth_failures_forgotten;
     total.dynamic_limits_skipped += one.dynamic_limits_skipped;
     total.shadow_checks_skipped += one.shadow_checks_skipped;
     total.store.decides += one.store.decides;

@@ -65,8 +65,20 @@ TEST(WorkerReport, AddsUp) {
   reports[1].dynamic_limits_skipped = 70;
   reports[0].shadow_checks_skipped = 6;
   reports[1].shadow_checks_skipped = 60;
+  reports[0].blocks_dropped = 1;
+  reports[1].blocks_dropped = 10;
+  reports[0].block_names_displaced = 2;
+  reports[1].block_names_displaced = 20;
+  reports[0].charges_unrefundable = 3;
+  reports[1].charges_unrefundable = 30;
+  reports[0].auth_failures_forgotten = 4;
+  reports[1].auth_failures_forgotten = 40;
   const WorkerReport total = total_of(reports);
   EXPECT_EQ(total.blocks, 44U);
+  EXPECT_EQ(total.blocks_dropped, 11U);
+  EXPECT_EQ(total.block_names_displaced, 22U);
+  EXPECT_EQ(total.charges_unrefundable, 33U);
+  EXPECT_EQ(total.auth_failures_forgotten, 44U);
   EXPECT_EQ(total.dynamic_limits_skipped, 77U);
   EXPECT_EQ(total.shadow_checks_skipped, 66U);
   ASSERT_EQ(total.frontends.size(), 1U);
@@ -148,21 +160,33 @@ TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
                                     .headers_dropped = 6,
                                     .upstreams = {app(0, 3)}});
   report.log_written = 10;
+  report.blocks_dropped = 11;
+  report.block_names_displaced = 12;
+  report.charges_unrefundable = 13;
+  report.auth_failures_forgotten = 14;
   report.dynamic_limits_skipped = 4;
-  gauges.show(
-      report,
-      {.counters = {.evicted = 2, .approximated = 3, .untracked = 4, .rejected_for_room = 5},
-       .slots = 12,
-       .slots_used = 9,
-       .cells = 8,
-       .cells_used = 2},
-      1);
+  gauges.show(report,
+              {.counters = {.evicted = 2,
+                            .approximated = 3,
+                            .untracked = 4,
+                            .rejected_for_room = 5,
+                            .refunds_lost = 15},
+               .slots = 12,
+               .slots_used = 9,
+               .cells = 8,
+               .cells_used = 2},
+              1);
   EXPECT_EQ(shown(registry, frontend::kConnections), 5);
   EXPECT_EQ(shown(registry, frontend::kConnectionsRejected), 8);
   EXPECT_EQ(shown(registry, frontend::kEvictedConnections), 7);
   EXPECT_EQ(shown(registry, frontend::kHeadersDropped), 6);
   EXPECT_EQ(shown(registry, frontend::kLogLines), 10);
   EXPECT_EQ(shown(registry, frontend::kDynamicLimitsSkipped), 4);
+  EXPECT_EQ(shown(registry, frontend::kBlocksDropped), 11);
+  EXPECT_EQ(shown(registry, frontend::kBlockNamesDisplaced), 12);
+  EXPECT_EQ(shown(registry, frontend::kChargesUnrefundable), 13);
+  EXPECT_EQ(shown(registry, frontend::kAuthFailuresForgotten), 14);
+  EXPECT_EQ(shown(registry, frontend::kTableRefundsLost), 15);
   EXPECT_EQ(shown(registry, frontend::kTableKeys), 9);
   EXPECT_EQ(shown(registry, frontend::kTableFill), 0.75);
   EXPECT_EQ(shown(registry, frontend::kTableSharedFill), 0.25);

@@ -138,6 +138,8 @@ TEST_F(Pages, ShowTheStatusAsJson) {
                                  .approximated = 5,
                                  .allowed = 6,
                                  .rejected = 7,
+                                 .refunds_lost = 3,
+                                 .blocks_dropped = 9,
                                  .cells = 8,
                                  .cells_max = 40},
                   .blocks = 2};
@@ -157,7 +159,8 @@ TEST_F(Pages, ShowTheStatusAsJson) {
             R"({"address":"app.internal:3001","healthy":false,"in_use":0,"idle":0,"failures":0,)"
             R"("addresses":3,"addresses_ejected":3}]}],)"
             R"("keys":{"used":10,"capacity":100,"evictions":0,"full":true,"approximated":5,)"
-            R"("allowed_untracked":6,"rejected":7,"cells_used":8,"cells":40},"blocks":2})"
+            R"("allowed_untracked":6,"rejected":7,"refund_units_lost":3,"blocks_dropped":9,)"
+            R"("cells_used":8,"cells":40},"blocks":2})"
             "\n");
 }
 

@@ -129,7 +129,25 @@ inline constexpr Metric kTableFull{
 inline constexpr Metric kTableForgiven{
     .name = "sluice_table_forgiven_units_total",
     .help = "Usage that was forgotten because the counter table was full, in units of cost."};
+inline constexpr Metric kTableRefundsLost{
+    .name = "sluice_table_refund_units_lost_total",
+    .help = "Refunds that a full counter table did not give back, in units of cost."};
 inline constexpr Metric kBlocks{.name = "sluice_blocks_total", .help = "Blocks that began."};
+inline constexpr Metric kBlocksDropped{
+    .name = "sluice_blocks_dropped_total",
+    .help = "Blocks that did not begin because the counter table was full."};
+inline constexpr Metric kBlockNamesDisplaced{
+    .name = "sluice_block_names_displaced_total",
+    .help = "Blocks that hold but left the list of blocks, which was full."};
+inline constexpr Metric kChargesUnrefundable{
+    .name = "sluice_charges_unrefundable_total",
+    .help =
+        "Charges for a cost known late that cannot be refunded: the request held too many "
+        "charges."};
+inline constexpr Metric kAuthFailuresForgotten{
+    .name = "sluice_auth_failures_forgotten_total",
+    .help =
+        "Addresses whose failed tokens were forgotten early because too many addresses failed."};
 inline constexpr Metric kDynamicLimitsSkipped{
     .name = "sluice_dynamic_limits_skipped_total",
     .help = "Amounts of `from` that the table had no room for; the written amount was used."};

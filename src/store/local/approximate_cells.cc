@@ -4,15 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 
 namespace sluice::store {
 namespace {
 
 constexpr unsigned kInstantBits = 48;
-constexpr unsigned kShiftBits = 6;
+constexpr unsigned kShiftBits = 5;
 constexpr std::uint64_t kInstantMask = (std::uint64_t{1} << kInstantBits) - 1;
 constexpr std::uint64_t kShiftMask = (std::uint64_t{1} << kShiftBits) - 1;
-constexpr std::uint64_t kTags = 1023;  // 1 to 1023, so that no cell in use is 0
+constexpr std::uint64_t kTags = 2047;  // 1 to 2047, so that no cell in use is 0
 
 // Above every level that a limit can have. More than that is damage, or an instant that wrapped.
 constexpr std::int64_t kTicksMax = std::int64_t{1} << 62U;
@@ -39,6 +40,8 @@ std::uint64_t shifted_ticks(Now now, unsigned shift) noexcept {
   return ticks & kInstantMask;
 }
 
+std::uint64_t cell_tag(std::uint64_t word) noexcept { return word >> (kInstantBits + kShiftBits); }
+
 unsigned cell_shift(std::uint64_t word) noexcept {
   return static_cast<unsigned>(word >> kInstantBits & kShiftMask);
 }
@@ -60,21 +63,37 @@ std::int64_t shared_level(std::uint64_t word, Now now) noexcept {
   return word != 0 && ahead > 0 && ahead < kTicksMax ? ahead : 0;
 }
 
+std::int64_t cell_level(bool own, std::uint64_t word, Now now) noexcept {
+  return own ? own_level(word, now) : shared_level(word, now);
+}
+
 // A wait rounds up.
 Nanos drain_time(std::int64_t ticks) noexcept {
   return Nanos{ceil_div(ticks, std::int64_t{1} << kCellTickBits)};
 }
 
-Decision level_decision(const CellMeter& meter, std::int64_t level) noexcept {
-  const std::int64_t room = std::max<std::int64_t>(meter.capacity - level, 0);
+Decision level_decision(const CellMeter& meter, const CellScale& scale,
+                        std::int64_t level) noexcept {
+  const std::int64_t room = std::max<std::int64_t>(scale.capacity - level, 0);
   return {.limit = meter.burst,
-          .remaining = static_cast<std::uint64_t>(room / meter.unit),
+          .remaining = static_cast<std::uint64_t>(room / scale.unit),
           .reset_after = drain_time(level)};
 }
 
-std::int64_t saturated_level(const CellMeter& meter, std::int64_t level, core::Cost cost) noexcept {
-  const std::int64_t risen = level + std::int64_t{std::min(cost, meter.burst)} * meter.unit;
-  return std::max(level, std::min(risen, meter.capacity));
+std::int64_t saturated_level(const CellMeter& meter, const CellScale& scale, std::int64_t level,
+                             core::Cost cost) noexcept {
+  const std::int64_t risen = level + std::int64_t{std::min(cost, meter.burst)} * scale.unit;
+  return std::max(level, std::min(risen, scale.capacity));
+}
+
+core::Cost units_of(std::int64_t ticks, const CellScale& scale) noexcept {
+  return static_cast<core::Cost>(ceil_div(ticks, scale.unit));
+}
+
+// How many bits of a level a receipt leaves out.
+unsigned level_quantum_bits(const CellScale& scale, int kept) noexcept {
+  const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(scale.full)));
+  return static_cast<unsigned>(std::max(bits - kept, 0));
 }
 
 }  // namespace
@@ -86,39 +105,40 @@ ApproximateCells::Home ApproximateCells::home_of(const Digest& key) const noexce
   std::uint64_t mixed = (key.low ^ key.low >> 32U) * 0xd6e8feb86659fd93ULL;
   mixed = (mixed ^ mixed >> 32U) * 0xd6e8feb86659fd93ULL;
   mixed ^= mixed >> 32U;
-  const auto line = static_cast<std::size_t>(Uint128{mixed} * lines_ >> 64U);
-  return {.line = words_.data() + (1 + line) * kCellsPerLine, .tag = 1 + mixed % kTags};
+  const auto group = static_cast<std::size_t>(Uint128{mixed} * groups_ >> 64U);
+  return {.group = words_.data() + (1 + group) * kCellsPerGroup, .tag = 1 + mixed % kTags};
 }
 
-// The cell that counts a key. Of two with its tag, which threads that came first at the same time
-// may have placed, the fuller one.
-ApproximateCells::Place ApproximateCells::place_in(const Home& home, const CellMeter& meter,
-                                                   Now now) noexcept {
+// The key's own cell, else one that can become it, else none. Of two with its tag, which threads
+// that came first at the same time may have placed, the fuller one.
+ApproximateCells::Place ApproximateCells::own_place(const Home& home, Now now) noexcept {
   Place place;
   Place drained;
   for (std::size_t i = 0; i < kOwnCells; ++i) {
-    std::uint64_t* const cell = home.line + i;
+    std::uint64_t* const cell = home.group + i;
     const std::uint64_t seen = load_cell(*cell);
     const std::int64_t level = own_level(seen, now);
     if (level == 0) {
       if (drained.cell == nullptr) drained = {.cell = cell, .seen = seen, .own = true};
-    } else if (seen >> (kInstantBits + kShiftBits) == home.tag && level > place.level) {
-      place = {.cell = cell, .seen = seen, .level = level, .own = true, .has_tag = true};
+    } else if (cell_tag(seen) == home.tag && level > place.level) {
+      place = {.cell = cell, .seen = seen, .level = level, .own = true};
     }
   }
-  if (place.cell != nullptr) return place;
-  std::uint64_t* const shared = home.line + kOwnCells + meter.range;
-  const std::uint64_t seen = load_cell(*shared);
-  const std::int64_t level = shared_level(seen, now);
-  if (drained.cell == nullptr) return {.cell = shared, .seen = seen, .level = level};
-  drained.level = level;
-  return drained;
+  return place.cell != nullptr ? place : drained;
 }
 
-std::uint64_t ApproximateCells::word_of(const Home& home, const Place& place,
-                                        const CellMeter& meter, std::int64_t level,
-                                        Now now) noexcept {
-  if (!place.own) return cell_ticks(now) + static_cast<std::uint64_t>(level);
+ApproximateCells::Place ApproximateCells::place_in(const Home& home, const CellMeter& meter,
+                                                   Now now) noexcept {
+  const Place own = own_place(home, now);
+  if (own.cell != nullptr) return own;
+  std::uint64_t* const shared = home.group + kOwnCells + meter.range;
+  const std::uint64_t seen = load_cell(*shared);
+  return {.cell = shared, .seen = seen, .level = shared_level(seen, now)};
+}
+
+std::uint64_t ApproximateCells::word_of(const Home& home, bool own, const CellMeter& meter,
+                                        std::int64_t level, Now now) noexcept {
+  if (!own) return cell_ticks(now) + static_cast<std::uint64_t>(level);
   const unsigned shift = meter.shift;
   const std::int64_t rounded = ceil_div(level, std::int64_t{1} << shift);
   const std::uint64_t instant = shifted_ticks(now, shift) + static_cast<std::uint64_t>(rounded);
@@ -142,81 +162,115 @@ void ApproximateCells::keep_busy(std::int64_t level, Now now) noexcept {
   }
 }
 
-ApproximateCells::Level ApproximateCells::level(const Digest& key, const CellMeter& meter,
-                                                Now now) const noexcept {
-  if (!meter.exists() || !busy(now)) return {};
-  const Place place = place_in(home_of(key), meter, now);
-  const std::int64_t used = std::min(ceil_div(place.level, meter.unit), std::int64_t{meter.burst});
-  return {.ticks = place.level, .units = static_cast<core::Cost>(used), .own = place.has_tag};
+core::Cost ApproximateCells::own_usage(const Digest& key, const CellMeter& meter,
+                                       Now now) const noexcept {
+  if (!meter.exists() || !busy(now)) return 0;
+  const Place place = own_place(home_of(key), now);
+  return std::min(units_of(std::min(place.level, meter.own.full), meter.own), meter.burst);
 }
 
 core::Outcome ApproximateCells::count(const Digest& key, const CellMeter& meter, core::Cost cost,
                                       Mode mode, Now now) noexcept {
   const Home home = home_of(key);
-  const std::int64_t rise = std::int64_t{cost} * meter.unit;
   while (true) {
     const Place place = place_in(home, meter, now);
-    const std::int64_t before = std::min(place.level, meter.full);
-    const bool admitted = before + rise <= meter.full || cost == 0;
+    const CellScale& scale = place.own ? meter.own : meter.shared;
+    const std::int64_t rise = std::int64_t{cost} * scale.unit;
+    const std::int64_t before = std::min(place.level, scale.full);
+    const bool admitted = before + rise <= scale.full || cost == 0;
     std::int64_t after = admitted ? before + rise : before;
-    if (mode == Mode::force) after = saturated_level(meter, before, cost);
+    if (mode == Mode::force) after = saturated_level(meter, scale, before, cost);
 
-    core::Outcome outcome{.decision = level_decision(meter, after), .receipt = {}};
+    core::Outcome outcome{.decision = level_decision(meter, scale, after), .receipt = {}};
     if (admitted || mode == Mode::force) {
-      outcome.decision.delay = drain_time(std::max<std::int64_t>(after - meter.capacity, 0));
+      outcome.decision.delay = drain_time(std::max<std::int64_t>(after - scale.capacity, 0));
     } else {
       outcome.decision.verdict = Verdict::rejected;
-      outcome.decision.retry_after = drain_time(before + rise - meter.full);
+      outcome.decision.retry_after = drain_time(before + rise - scale.full);
     }
-    // A level above this limit's, of a key with another one, is left as it is.
+    // A level above this limit's, of a key with another one, stays as it is.
     if (mode == Mode::look || after <= before) return outcome;
 
-    const std::uint64_t word = word_of(home, place, meter, after, now);
-    keep_busy(after, now);  // before: who sees the cells idle must not miss this one
+    const std::uint64_t word = word_of(home, place.own, meter, after, now);
+    keep_busy(after, now);  // before: a thread that finds the cells idle must not miss this one
     if (!exchange_cell(place.cell, place.seen, word)) continue;
     // A forced charge that saturated may be refunded for what it rose by.
     const auto charged =
-        mode == Mode::force ? static_cast<core::Cost>((after - before) / meter.unit) : cost;
-    const auto cell = static_cast<std::uint32_t>(place.cell - home.line);
-    outcome.receipt = {
-        .mark = static_cast<std::int64_t>(word), .cost = charged, .edition = 2 + 2 * cell};
+        mode == Mode::force ? static_cast<core::Cost>((after - before) / scale.unit) : cost;
+    const auto cell = static_cast<std::size_t>(place.cell - home.group);
+    outcome.receipt = receipt_for(cell, word, charged, after, scale);
     return outcome;
   }
 }
 
-// A charge that nothing follows ends where the cell does.
-void ApproximateCells::refund(const Digest& key, const CellMeter& meter,
-                              const core::Receipt& receipt, core::Cost cost, Now now) noexcept {
-  const std::size_t i = receipt.edition / 2 - 1;
-  if (!exist() || !meter.exists() || i >= kCellsPerLine) return;
+// ---- refunds ----------------------------------------------------------------------------------
+
+// The level rounds down: if no time has passed, all of the charge is given back. Later, that may be
+// too much by 2^-25 of the capacity.
+core::Receipt ApproximateCells::receipt_for(std::size_t cell, std::uint64_t word, core::Cost cost,
+                                            std::int64_t after, const CellScale& scale) noexcept {
+  const auto level =
+      static_cast<std::uint32_t>(after >> level_quantum_bits(scale, kReceiptLevelBits));
+  return {.mark = static_cast<std::int64_t>(word),
+          .cost = cost,
+          .edition = level << kReceiptCellBits | static_cast<std::uint32_t>(2 + 2 * cell)};
+}
+
+ApproximateCells::Refunded ApproximateCells::refund(const Digest& key, const CellMeter& meter,
+                                                    const core::Receipt& receipt, core::Cost cost,
+                                                    Now now) noexcept {
+  const std::size_t i = cell_of(receipt);
+  if (!exist() || !meter.exists() || i >= kCellsPerGroup) return {};
   const Home home = home_of(key);
-  std::uint64_t* const cell = home.line + i;
-  const auto word = static_cast<std::uint64_t>(receipt.mark);
+  std::uint64_t* const cell = home.group + i;
   const bool own = i < kOwnCells;
-  const std::int64_t level = own ? own_level(word, now) : shared_level(word, now);
-  const std::int64_t given = std::int64_t{std::min({cost, receipt.cost, meter.burst})} * meter.unit;
-  const std::int64_t left = std::max<std::int64_t>(level - given, 0);
-  const Place place{.cell = cell, .seen = word, .level = level, .own = own};
-  (void)exchange_cell(cell, word, left == 0 ? 0 : word_of(home, place, meter, left, now));
+  const CellScale& scale = own ? meter.own : meter.shared;
+  const std::int64_t charged = std::int64_t{std::min(receipt.cost, meter.burst)} * scale.unit;
+  const std::int64_t wanted =
+      std::int64_t{std::min({cost, receipt.cost, meter.burst})} * scale.unit;
+
+  // Where the charge ends if no charge before it was refunded, and if all of them were.
+  const auto word = static_cast<std::uint64_t>(receipt.mark);
+  const std::int64_t latest_end = cell_level(own, word, now);
+  const std::int64_t after = std::int64_t{receipt.edition >> kReceiptCellBits}
+                             << level_quantum_bits(scale, kReceiptLevelBits);
+  const std::int64_t earliest_end = latest_end - after + charged;
+  while (true) {
+    const std::uint64_t seen = load_cell(*cell);
+    const bool of_this_key = !own || cell_tag(seen) == home.tag;
+    const std::int64_t level = of_this_key ? cell_level(own, seen, now) : 0;
+    // Delays that were promised to queued requests stay as they are: charges count as drained up
+    // to the last of them.
+    const std::int64_t last_release = std::max<std::int64_t>(level - scale.capacity, 0);
+    const auto held_until = [&](std::int64_t end) {
+      return std::min(wanted, std::clamp<std::int64_t>(end - last_release, 0, charged));
+    };
+    const std::int64_t held = held_until(latest_end);
+    const std::int64_t given =
+        std::min(seen == word ? held : held_until(earliest_end), std::min(level, held));
+    const std::int64_t left = level - given;
+    if (given == 0 ||
+        exchange_cell(cell, seen, left == 0 ? 0 : word_of(home, own, meter, left, now))) {
+      return {.held = units_of(held, scale), .lost = units_of(held - given, scale)};
+    }
+  }
 }
 
 void ApproximateCells::forget(const Digest& key) noexcept {
   if (!exist()) return;
   const Home home = home_of(key);
   for (std::size_t i = 0; i < kOwnCells; ++i) {
-    const std::uint64_t seen = load_cell(home.line[i]);
-    if (seen >> (kInstantBits + kShiftBits) == home.tag)
-      (void)exchange_cell(home.line + i, seen, 0);
+    const std::uint64_t seen = load_cell(home.group[i]);
+    if (cell_tag(seen) == home.tag) (void)exchange_cell(home.group + i, seen, 0);
   }
 }
 
 std::size_t ApproximateCells::sweep(Now now) noexcept {
   std::size_t used = 0;
-  for (std::size_t i = kCellsPerLine; i < words_.size(); ++i) {
+  for (std::size_t i = kCellsPerGroup; i < words_.size(); ++i) {
     const std::uint64_t seen = load_cell(words_[i]);
     if (seen == 0) continue;
-    const bool own = i % kCellsPerLine < kOwnCells;
-    if ((own ? own_level(seen, now) : shared_level(seen, now)) > 0) {
+    if (cell_level(i % kCellsPerGroup < kOwnCells, seen, now) > 0) {
       ++used;
     } else {
       (void)exchange_cell(&words_[i], seen, 0);

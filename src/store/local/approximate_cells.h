@@ -1,32 +1,60 @@
 // Counters for keys that find no slot in the table: a fixed sixteenth of the memory.
 //
-// A key has one line of eight cells, each a 64-bit word:
+// A key has one group of sixteen cells (two cache lines), each a 64-bit word:
 //
-//     own (5)      10 bits of tag | 6 of shift | 48 of the instant at which it has drained
+//     own (13)     11 bits of tag | 5 of shift | 48 of the instant at which it has drained
 //     shared (3)   the instant at which it has drained; one cell for each range of drain times
 //
 // The first words of the region are its header: the instant at which all cells will have drained.
 //
-// A key is counted in the cell with its tag; if it has none, in a drained cell, which becomes
-// its own; if there is none, in the shared cell. A cell that a key moves to begins with the level
-// of the one it moves from, and a cell is given to another key only after it has drained, so no
-// usage is forgotten. What is counted too much comes from keys that share a cell.
+// A key is counted in the cell with its tag; if it has none, in one that has drained, which becomes
+// its own; if there is none, in the shared cell. A cell is given to another key only after it has
+// drained.
 //
-// Bounds. (1) The cells admit a key no more than its meter does (store/local/cell_meter.h): the
-// burst and what drains. A slot that the key is given later begins with the cell's level. Both
-// together, and whatever the other keys do, a key is admitted at most twice core::most_admitted()
-// in any period; for buckets it is once. Two threads that bring a key's first requests at the same
-// time may disagree about which cells have drained, and place it twice: what the second one charged
-// then comes on top, at most one request for each thread.
-// (2) While the keys in the cells are at most a quarter of the cells, 99 % of the keys that use
-// less than half of their limit are always admitted, even if all the others use all of theirs: a
-// line then has two keys on average, and five cells of their own. The simulation is
+// What moves with a key. The tag proves that the usage in an own cell is the key's, so a slot that
+// the key gets begins with it. The usage in a shared cell may be that of any other key: it moves
+// nowhere, and neither a slot nor an own cell begins with it. So a flood that fills the shared
+// cells rejects no key that finds room elsewhere. A key that shared a cell starts over when it
+// moves, which the bound below includes.
+//
+// Bound (1). A key is admitted at most 2 M in any period P, whatever the other keys do, M being
+// core::most_admitted(). Let D be what the own scale drains in P (store/local/cell_meter.h), and 0
+// for buckets with continuous refill. In any P:
+//
+//   - Own cells and slots admit at most M + D. When the key moves to a slot, the slot is charged
+//     with what the own cell has admitted and not drained; at most D of what the cell admitted
+//     within P has drained. From then on the slot admits at most M, that charge included. The key
+//     is counted in a cell again only after its slot has expired, and the cell keeps its level
+//     until it has drained. A continuous bucket drains in the cell as in the slot: the two are one
+//     bucket, which admits M.
+//   - Shared cells admit at most S, what the shared scale admits at once and drains in P, less one.
+//   - S + D <= M, row by row in cell_meter.h: for a continuous bucket S is M and D is 0. For
+//     a fixed window of L, S < 3/2 L, D is L / 2 and M is 2 L; the sliding counter and the bucket
+//     with refill by interval are alike. For a sliding log or sliding buckets, S < 1/2 L, D is L /
+//     2 and M is L. Rounding included, since amounts round up and each of S and D lacks one unit.
+//
+// Usage that the table forgot by eviction comes on top and is counted as forgiven. Two threads that
+// bring a key's first requests at the same time may disagree about which cells have drained, and
+// place it twice: what the second one charged comes on top, one request for each thread.
+//
+// Bound (2). While the keys in the cells are at most a quarter of the cells, 99 % of the keys that
+// use less than half of their limit are always admitted, even if all others use all of theirs and
+// came first. A group then has four keys on average. That the other keys of a group take all 13 own
+// cells has a probability of 0.03 %, that one of them has the same tag of 0.2 %. Groups of one line
+// would not do: of eight cells with five of them own, 5 % of the groups overflow. The simulation is
 // approximate_cells_test.cc.
 //
-// Coverage. All algorithms but concurrency. Windows are counted as buckets: see cell_meter.h.
-// Requests may be queued. Forced charges saturate at the capacity; rejected requests count where
-// the limit says so. A refund takes its charge back as long as nothing was charged to the cell
-// after it, and is void otherwise. An edited limit keeps the time to drain, not the units.
+// Coverage. All algorithms but concurrency. Requests may be queued. Forced charges saturate at the
+// capacity; rejected requests count where the limit says so. An edited limit keeps the time to
+// drain, not the units.
+//
+// Refunds. A charge sits in the backlog of its cell behind all that was charged before it, and a
+// refund of an earlier charge moves it forward. A cell has no room to remember by how much. If
+// nothing was written to the cell since, the charge sits where the receipt says, and the refund
+// takes out all of it that has not drained. Otherwise the refund assumes that the charge had
+// nothing before it and has been draining ever since: it gives back the charge less what drains
+// between charge and refund. So it never gives back what another charge holds. What it may have
+// kept is reported, to be counted.
 //
 // Thread-safe, between processes too: every change is one exchange of one word. No call allocates,
 // locks, or waits for another thread.
@@ -45,39 +73,44 @@ namespace sluice::store {
 
 class ApproximateCells {
  public:
-  static constexpr std::size_t kCellsPerLine = 8;
-  static constexpr std::size_t kOwnCells = 5;
+  static constexpr std::size_t kCellsPerGroup = 16;
+  static constexpr std::size_t kOwnCells = 13;
 
-  // Memory of the caller, all zeros at first; a multiple of a line, of which the first is the
-  // header. Empty: there are no cells.
+  // Memory of others, all zeros to begin with; a multiple of a group, of which the first is the
+  // head. Empty: there are no cells.
   explicit ApproximateCells(std::span<std::uint64_t> words) noexcept
-      : words_(words), lines_(words.empty() ? 0 : words.size() / kCellsPerLine - 1) {}
+      : words_(words), groups_(words.empty() ? 0 : words.size() / kCellsPerGroup - 1) {}
 
-  [[nodiscard]] bool exist() const noexcept { return lines_ > 0; }
-  [[nodiscard]] std::size_t size() const noexcept { return lines_ * kCellsPerLine; }
+  [[nodiscard]] bool exist() const noexcept { return groups_ > 0; }
+  [[nodiscard]] std::size_t size() const noexcept { return groups_ * kCellsPerGroup; }
 
   // Whether any of them may count something: one load.
   [[nodiscard]] bool busy(Now now) const noexcept;
 
-  // What a key without a slot has used, at most.
-  struct Level {
-    std::int64_t ticks = 0;
-    core::Cost units = 0;  // rounded up, at most the burst
-    bool own = false;      // false: other keys may have used it
-  };
-  [[nodiscard]] Level level(const Digest& key, const CellMeter& meter, Now now) const noexcept;
+  // What the key's own cell counts, in units, rounded up and at most the burst; 0: it has none.
+  [[nodiscard]] core::Cost own_usage(const Digest& key, const CellMeter& meter,
+                                     Now now) const noexcept;
 
   // Requires a cost up to the burst, and that the cells exist.
   enum class Mode : std::uint8_t { decide, look, force };
   [[nodiscard]] core::Outcome count(const Digest& key, const CellMeter& meter, core::Cost cost,
                                     Mode mode, Now now) noexcept;
 
-  // A receipt of count().
+  // A receipt of count(), and whether it is of the key's own cell.
   [[nodiscard]] static bool issued(const core::Receipt& receipt) noexcept {
     return receipt.edition != 0 && receipt.edition % 2 == 0;
   }
-  void refund(const Digest& key, const CellMeter& meter, const core::Receipt& receipt,
-              core::Cost cost, Now now) noexcept;
+  [[nodiscard]] static bool issued_by_own(const core::Receipt& receipt) noexcept {
+    return issued(receipt) && cell_of(receipt) < kOwnCells;
+  }
+
+  // In units of cost, rounded up. A charge that has drained has nothing left to give back.
+  struct Refunded {
+    core::Cost held = 0;  // what the charge still held, at most
+    core::Cost lost = 0;  // what of that was not given back
+  };
+  Refunded refund(const Digest& key, const CellMeter& meter, const core::Receipt& receipt,
+                  core::Cost cost, Now now) noexcept;
 
   void forget(const Digest& key) noexcept;  // its own cell only
 
@@ -91,22 +124,32 @@ class ApproximateCells {
     std::uint64_t seen = 0;
     std::int64_t level = 0;  // ticks
     bool own = false;        // or shared
-    bool has_tag = false;    // it was the key's own before
   };
   struct Home {
-    std::uint64_t* line = nullptr;
+    std::uint64_t* group = nullptr;
     std::uint64_t tag = 0;
   };
 
+  // A receipt's edition: 0 | 5 bits of cell + 1 | 26 of the level after the charge. Even and not 0,
+  // which no state in a slot issues.
+  static constexpr unsigned kReceiptCellBits = 6;
+  static constexpr int kReceiptLevelBits = 26;
+  [[nodiscard]] static std::size_t cell_of(const core::Receipt& receipt) noexcept {
+    return (receipt.edition & ((1U << kReceiptCellBits) - 1)) / 2 - 1;
+  }
+  [[nodiscard]] static core::Receipt receipt_for(std::size_t cell, std::uint64_t word,
+                                                 core::Cost cost, std::int64_t after,
+                                                 const CellScale& scale) noexcept;
+
   [[nodiscard]] Home home_of(const Digest& key) const noexcept;
+  [[nodiscard]] static Place own_place(const Home& home, Now now) noexcept;
   [[nodiscard]] static Place place_in(const Home& home, const CellMeter& meter, Now now) noexcept;
-  [[nodiscard]] static std::uint64_t word_of(const Home& home, const Place& place,
-                                             const CellMeter& meter, std::int64_t level,
-                                             Now now) noexcept;
+  [[nodiscard]] static std::uint64_t word_of(const Home& home, bool own, const CellMeter& meter,
+                                             std::int64_t level, Now now) noexcept;
   void keep_busy(std::int64_t level, Now now) noexcept;
 
   std::span<std::uint64_t> words_;
-  std::size_t lines_;
+  std::size_t groups_;
 };
 
 }  // namespace sluice::store

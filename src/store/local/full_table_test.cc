@@ -128,14 +128,45 @@ TEST_F(FullTable, RefundsAndForgetsWhatItApproximated) {
   };
   const Answer first = table().decide(check, kNow);
   const Answer second = table().decide(check, kNow);
-  table().refund(check, first.charge, kNow);  // void: not the newest
-  EXPECT_EQ(left(), 2U);
-  table().refund(check, second.charge, kNow);
+  table().refund(check, first.charge, kNow);  // not the newest
   EXPECT_EQ(left(), 6U);
+  table().refund(check, second.charge, kNow);
+  EXPECT_EQ(left(), 10U);
   (void)table().force({.key = check.key, .limit = kTen, .cost = 100}, kNow);
   EXPECT_EQ(left(), 0U);
   (void)table().forget(check.key);
   EXPECT_EQ(left(), 10U);
+}
+
+// Requests that overlap: a refund gives back its charge less what drains while it is in flight, and
+// what it may have kept is counted. So is a charge that has moved to a slot.
+TEST_F(FullTable, CountsWhatRefundsLose) {
+  const Check check{.key = numbered_key(5000), .limit = kTen};
+  const Now later = at(kBegin + kHour / 20);  // half of a unit has drained
+  const Answer first = table().decide(check, kNow);
+  const Answer second = table().decide(check, kNow);
+  table().refund(check, first.charge, later);
+  EXPECT_EQ(table().counters().refunds_lost, 0U) << "the half that had drained is not lost";
+  table().refund(check, second.charge, later);
+  EXPECT_EQ(table().counters().refunds_lost, 1U) << "of the second one nothing had drained";
+
+  const Check moving{.key = numbered_key(5002), .limit = kTen, .cost = 3};
+  const Answer before = table().decide(moving, kNow);
+  (void)table().sweep(0, table().slots(), at(kBegin + kHour), [](LimitNumber) { return false; });
+  ASSERT_TRUE(table().decide(moving, kNow).decision.allowed());
+  ASSERT_TRUE(table().read(moving.key, kNow).has_value());
+  table().refund(moving, before.charge, kNow);
+  EXPECT_EQ(table().counters().refunds_lost, 4U);
+}
+
+// A bucket needs a block to remember a refund, and there is none.
+TEST(TableWithoutBlocks, CountsRefundsThatItLoses) {
+  Fixture fixture{full_limits(), 5, 0};
+  const Check check{.key = numbered_key(1), .limit = kTen, .cost = 3};
+  const Answer charged = fixture.table->decide(check, kNow);
+  (void)fixture.table->decide(check, kNow);
+  fixture.table->refund(check, charged.charge, kNow);
+  EXPECT_EQ(fixture.table->counters().refunds_lost, 3U);
 }
 
 // Several limits, none with a slot: the one that rejects leaves the others uncharged.
@@ -164,6 +195,33 @@ TEST_F(FullTable, ChargesAllLimitsOfARequestOrNone) {
   EXPECT_EQ(left(), 8U);
 }
 
+// In a cell of its own or in a shared one: a rejected request takes what is left.
+TEST(FullTableThatCountsRejected, CountsThemInCells) {
+  Fixture fixture{
+      {{.algorithm = Algorithm::gcra, .amount = 2, .period = 24h},
+       {.algorithm = Algorithm::gcra, .amount = 10, .period = 1h, .count_rejected = true}},
+      5,
+      0,
+      1};
+  const auto left_after_a_rejection = [&](std::uint64_t key) {
+    const Check check{.key = numbered_key(key), .limit = 1, .cost = 6};
+    EXPECT_TRUE(fixture.table->decide(check, kNow).decision.allowed());
+    EXPECT_FALSE(fixture.table->decide(check, kNow).decision.allowed());
+    return fixture.table->decide({.key = check.key, .limit = 1, .cost = 0}, kNow)
+        .decision.remaining;
+  };
+  for (std::uint64_t key = 0; key < 400; ++key) {  // slots only
+    (void)fixture.table->decide(
+        {.key = numbered_key(key), .limit = 0, .cost = 2, .on_table_full = OnTableFull::reject},
+        kNow);
+  }
+  EXPECT_EQ(left_after_a_rejection(1000), 0U);
+  for (std::uint64_t key = 2000; key < 2400; ++key) {  // the cells, too
+    (void)fixture.table->decide({.key = numbered_key(key), .limit = 0, .cost = 2}, kNow);
+  }
+  EXPECT_EQ(left_after_a_rejection(1001), 0U);
+}
+
 // Slots that drain go to newcomers, which begin with what they used before.
 TEST_F(FullTable, GivesASlotWithWhatWasUsedWithoutOne) {
   const Check check{.key = numbered_key(5000), .limit = kTen, .cost = 8};
@@ -178,6 +236,28 @@ TEST_F(FullTable, GivesASlotWithWhatWasUsedWithoutOne) {
   const auto entry = table().read(check.key, sooner);
   ASSERT_TRUE(entry.has_value());
   EXPECT_EQ(entry->decision.remaining, 2U);
+}
+
+// A flood has filled all slots and all cells, and then slots are free again. What the flood used in
+// the cells says nothing about keys that come now: each gets its whole limit. One key in a hundred
+// may have the tag of a key of the flood.
+TEST_F(FullTable, JudgesANewcomerThatFindsASlotByItsOwnUsage) {
+  for (std::uint64_t key = 10'000; key < 30'000; ++key) {
+    (void)table().decide({.key = numbered_key(key), .limit = kTen, .cost = 5}, kNow);
+  }
+  ASSERT_FALSE(table().decide({.key = numbered_key(5000), .limit = kTen}, kNow).decision.allowed());
+  const Now later = at(kBegin + kHour);
+  (void)table().sweep(0, table().slots(), later, [](LimitNumber) { return false; });
+  int whole = 0;
+  for (std::uint64_t key = 50'000; key < 50'100; ++key) {
+    const Check check{.key = numbered_key(key), .limit = kTen};
+    const Decision peeked =
+        table().decide({.key = check.key, .limit = kTen, .cost = 0}, kNow).decision;
+    std::array<Answer, 1> answers;
+    const bool all = table().decide_all(std::array{check}, kNow, answers);
+    whole += peeked.remaining == 10 && all && admitted_of(10, check) == 9 ? 1 : 0;
+  }
+  EXPECT_GE(whole, 98);
 }
 
 // A key whose neighbours used the shared cell must not push out keys that used something
@@ -232,6 +312,11 @@ std::vector<Limit> heavy_limits() {
            .period = 5s,
            .burst = 8,
            .refill = Refill::interval},
+          {.algorithm = Algorithm::token_bucket,
+           .amount = 50,
+           .period = 10s,
+           .burst = 2,
+           .refill = Refill::interval},
           {.algorithm = Algorithm::fixed_window, .amount = 5, .period = 10s},
           {.algorithm = Algorithm::fixed_window,
            .amount = 3,
@@ -270,6 +355,52 @@ TEST(HeavyNewcomer, IsAdmittedAtMostTwiceItsLimitInAnyPeriod) {
     EXPECT_GT(windows[i].most(), 0U);
   }
   EXPECT_GT(fixture.table->counters().approximated, 1000U);
+}
+
+// Where a greedy key is counted changes under it, at any two instants: first it shares a cell, then
+// it finds one of its own or none, then a slot. What the three admit together stays within the
+// bound.
+TEST(HeavyNewcomer, GainsNothingByMovingFromASharedCellToItsOwnAndToASlot) {
+  const unsigned seed = std::random_device{}();
+  std::cout << "seed " << seed << '\n';
+  std::minstd_rand random{seed};
+  std::vector<Limit> limits = heavy_limits();
+  const auto others = static_cast<LimitNumber>(limits.size());
+  limits.push_back({.algorithm = Algorithm::gcra, .amount = 2, .period = 24h});
+  for (LimitNumber limit = 0; limit < others; ++limit) {
+    const std::int64_t period = limits[limit].period.count();
+    for (int trial = 0; trial < 40; ++trial) {
+      Fixture fixture{limits, 5, 2, 1};
+      Table& table = *fixture.table;
+      const std::int64_t begin = kBegin + static_cast<std::int64_t>(random() % 100'000) * 1'000'000;
+      for (std::uint64_t key = 0; key < 400; ++key) {
+        (void)table.decide({.key = numbered_key(key), .limit = others, .cost = 2}, at(begin));
+      }
+      const auto own_cells_at = begin + static_cast<std::int64_t>(random() % 200) * period / 100;
+      const auto slots_at = begin + static_cast<std::int64_t>(random() % 200) * period / 100;
+      Windows windows{limits[limit].period};
+      const Check check{.key = numbered_key(1'000'000), .limit = limit};
+      bool own_cells = false;
+      bool slots = false;
+      for (std::int64_t now = begin; now < begin + 4 * period; now += period / 100) {
+        if (!own_cells && now >= own_cells_at) {
+          own_cells = true;  // the other keys keep their slots, and lose their cells
+          for (std::uint64_t key = 0; key < 400; ++key) {
+            if (!table.read(numbered_key(key), at(now))) (void)table.forget(numbered_key(key));
+          }
+        }
+        if (!slots && now >= slots_at) {
+          slots = true;
+          for (std::uint64_t key = 0; key < 400; ++key) {
+            if (table.read(numbered_key(key), at(now))) (void)table.forget(numbered_key(key));
+          }
+        }
+        while (table.decide(check, at(now)).decision.allowed()) windows.add(now, 1);
+      }
+      EXPECT_LE(windows.most(), 2 * core::most_admitted(limits[limit]))
+          << "limit " << limit << ", trial " << trial;
+    }
+  }
 }
 
 // ---- files ------------------------------------------------------------------------------------

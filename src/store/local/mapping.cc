@@ -35,7 +35,7 @@ struct MappingSizes {
   std::uint64_t limits = 0;
   std::uint64_t groups = 0;
   std::uint64_t slabs = 0;
-  std::uint64_t cell_lines = 0;
+  std::uint64_t cell_groups = 0;
 
   friend bool operator==(const MappingSizes&, const MappingSizes&) = default;
 };
@@ -76,7 +76,7 @@ struct Offsets {
 };
 
 constexpr std::size_t kGroupBytes = Table::kSlotsPerGroup * sizeof(Pair);
-constexpr std::size_t kCellLineBytes = ApproximateCells::kCellsPerLine * sizeof(std::uint64_t);
+constexpr std::size_t kCellGroupBytes = ApproximateCells::kCellsPerGroup * sizeof(std::uint64_t);
 
 Offsets offsets_of(const MappingSizes& sizes) noexcept {
   Offsets at;
@@ -84,7 +84,7 @@ Offsets offsets_of(const MappingSizes& sizes) noexcept {
   at.passed = at.slab_sizes + sizes.slabs * sizeof(std::uint32_t);
   at.slots = rounded_up(at.passed + sizes.groups, kPage);
   at.cells = rounded_up(at.slots + sizes.groups * kGroupBytes, kPage);
-  at.slabs = rounded_up(at.cells + sizes.cell_lines * kCellLineBytes, kPage);
+  at.slabs = rounded_up(at.cells + sizes.cell_groups * kCellGroupBytes, kPage);
   at.end = at.slabs + sizes.slabs * BlockPool::kSlabBytes;
   return at;
 }
@@ -93,7 +93,7 @@ MappingSizes sizes_for(std::size_t memory) noexcept {
   MappingSizes sizes{.bytes = memory};
   sizes.limits = Mapping::limits_within(memory);
   sizes.slabs = memory / kBlocksPart / BlockPool::kSlabBytes;
-  sizes.cell_lines = memory / kCellsPart / kCellLineBytes;
+  sizes.cell_groups = memory / kCellsPart / kCellGroupBytes;
   const std::size_t taken = offsets_of(sizes).end + 3 * kPage;  // for rounding, each part once
   sizes.groups = Table::groups_within((memory - taken) / (kGroupBytes + 1));
   return sizes;
@@ -468,7 +468,7 @@ Table::Memory Mapping::table() const noexcept {
                     sizes.groups * Table::kSlotsPerGroup},
           .passed = {reinterpret_cast<std::uint8_t*>(memory_.data() + at.passed), sizes.groups},
           .cells = {reinterpret_cast<std::uint64_t*>(memory_.data() + at.cells),
-                    sizes.cell_lines * ApproximateCells::kCellsPerLine}};
+                    sizes.cell_groups * ApproximateCells::kCellsPerGroup}};
 }
 
 BlockPool::Slabs Mapping::slabs() const noexcept {

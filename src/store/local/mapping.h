@@ -75,7 +75,7 @@ struct MappingSizes;
 class Mapping {
  public:
   static constexpr std::size_t kMemoryMin = std::size_t{4} << 20U;
-  static constexpr std::uint32_t kLayoutVersion = 2;
+  static constexpr std::uint32_t kLayoutVersion = 3;
   static constexpr std::size_t kProcessesMax = 64;
   static constexpr std::size_t kEpochs = 256;
 

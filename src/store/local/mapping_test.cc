@@ -220,7 +220,7 @@ TEST_F(StateFile, ThatIsTruncatedUnderAProcessIsNamedBeforeItDies) {
 TEST_F(StateFile, OfAnotherLayoutIsRefused) {
   make();
   overwrite(file_, 8, "\x01");
-  expect_refused(fresh_and("has layout version 1, this program knows 2"));
+  expect_refused(fresh_and("has layout version 1, this program knows 3"));
   expect_refused({"use the program that wrote it"});
   expect_fresh_start();
 }

@@ -20,7 +20,7 @@
 
 namespace sluice::store {
 
-// Where things are in a file of layout version 2.
+// Where things are in a file of layout version 3.
 inline constexpr std::size_t kChecksumAt = 72;  // of all before it
 inline constexpr std::size_t kBootAt = 80;
 inline constexpr std::size_t kLimitsAt = 4096;

@@ -28,20 +28,21 @@
 //   over.
 //
 // Of two tentative slots at most one survives the rescans, since each owner looks after it has
-// placed its own; a confirmed slot is never joined by another, since later threads find it. A
-// tentative slot whose owner died is confirmed, uncharged, by the next thread that finds it. There
-// is nothing to merge, because nothing was charged. Every step is one exchange, so a process that
-// is killed leaves a valid table behind.
+// placed its own; a confirmed slot is never joined by another, since a later thread finds it.
+// A tentative slot whose owner died is confirmed, uncharged, by the thread that finds it. There is
+// nothing to merge, because nothing was charged. Every step is one exchange, so a process that is
+// killed leaves a valid table behind.
 //
-// Eviction. When all places are taken, the slot with the least usage is evicted, by its share of
-// the capacity, and only if the newcomer's own share is greater. That share counts for half at
-// most: under a limit of one, a single request uses all of it, and a hundred such keys must not
+// Eviction. When all places are taken, the slot with the least debt goes, by its share of the
+// capacity, and only if the newcomer's own share is greater. That share counts for half at most:
+// under a limit of one, a single request uses all of it, and a hundred such keys must not
 // push out an offender that has used 99 of 100. So a flood of new keys cannot push out an offender.
 // Otherwise `on_table_full` decides. `approximate`: the newcomer is counted in cells that it may
-// have to share (store/local/approximate_cells.h), and a slot that it gets later begins with what
-// these say; what others used never helps it to evict. Concurrency cannot be counted there and is
-// rejected. `allow` admits it untracked, `reject` rejects it. Each of these decisions is counted,
-// and so is usage that is lost by eviction or because it was untracked.
+// have to share (store/local/approximate_cells.h), and a slot that it gets later begins with what a
+// cell of its own counts. What other keys used in cells neither rejects a newcomer that finds a
+// slot nor helps it to evict. Concurrency cannot be counted there and is rejected. `allow` admits
+// it untracked, `reject` rejects it. Each of these decisions is counted, and so is debt that is
+// forgotten by eviction or because it was untracked.
 //
 // Several limits. All are looked at first; if all admit, they are charged one after another, and a
 // charge that then fails refunds those before it. So none is ever exceeded; under contention a
@@ -62,6 +63,7 @@
 #include <sluice/limit.h>
 #include <sluice/time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -77,10 +79,12 @@ struct TableCounters {
   std::uint64_t untracked = 0;          // requests admitted although there was no room
   std::uint64_t forgiven = 0;           // units of cost forgotten by eviction, or untracked
   std::uint64_t rejected_for_room = 0;  // requests rejected because there was none
+  std::uint64_t refunds_lost = 0;       // units of cost that refunds could not give back
   std::uint64_t failed_exchanges = 0;   // another thread was faster
 };
 
-// The limits by their numbers. For all numbers that slots can hold; null for undefined ones.
+// Knows the limits by their numbers. For all numbers that slots can hold; null for
+// numbers without a limit.
 class LimitSource {
  public:
   using Published = std::atomic<const StoredLimit*>;
@@ -137,7 +141,7 @@ class BasicTable {
   struct Memory {
     std::span<Pair> slots;           // aligned to 128 bytes; groups coprime to 6
     std::span<std::uint8_t> passed;  // one for each group
-    // Whole lines, the first for their header. Without any, new keys are admitted untracked.
+    // Whole groups, the first for their head. Without any, newcomers are admitted untracked.
     std::span<std::uint64_t> cells;
   };
   // The greatest number of groups, up to the given one, that spreads the choices of a key.
@@ -160,7 +164,7 @@ class BasicTable {
   void decide(const Check& check, Now now, Answer& answer) noexcept;
   [[nodiscard]] bool admits(const Check& check, Now now) noexcept;  // the same, yes or no
 
-  // Charges a cost that cannot be rejected any more.
+  // Charges a cost that can no longer be rejected.
   Answer force(const Check& check, Now now) noexcept;
 
   // Up to `check.cost` of a charge; `check.limit` is not needed.
@@ -174,7 +178,7 @@ class BasicTable {
   void decide_batch(std::span<const Check> checks, Now now, std::span<Answer> answers) noexcept;
 
   // All or nothing; true if admitted. At most kChecksMax of them, each key once. When one rejects,
-  // the decisions of the others are those without this request.
+  // the answers of the others say what is true without this request.
   [[nodiscard]] bool decide_all(std::span<const Check> checks, Now now,
                                 std::span<Answer> answers) noexcept;
 
@@ -213,12 +217,12 @@ class BasicTable {
   [[nodiscard]] std::size_t cells() const noexcept { return cells_.size(); }
   std::size_t sweep_cells(Now now) noexcept { return cells_.busy(now) ? cells_.sweep(now) : 0; }
 
-  // Clears slots that have expired, or whose limit is unknown or named by `drop`; returns how many
+  // Clears slots that have expired, or whose limit is unknown or named by `drop`; answers how many
   // are left. May be called in parts.
   template <class Drop>
   std::size_t sweep(std::size_t first, std::size_t last, Now now, Drop&& drop) noexcept;
 
-  // After a crash, before other users: makes `passed` exact.
+  // After a crash, before other processes come: makes `passed` exact.
   void recount_passed() noexcept;
 
   [[nodiscard]] bool holds(std::size_t slot, Handle handle) noexcept;
@@ -242,8 +246,11 @@ class BasicTable {
   static constexpr std::uint64_t kTagMask = ~((std::uint64_t{1} << 28U) - 1);
   [[nodiscard]] static std::uint64_t tag_of(const Digest& key) noexcept { return key.low << 28U; }
 
-  // The most that one request counts for; keys with this usage are not evicted for a new key.
-  static constexpr std::uint64_t kNewcomerShare = Debt::kWhole / 2;
+  // What a newcomer's usage proves, half of the capacity at most: keys that have used as much are
+  // not evicted for it.
+  [[nodiscard]] static std::uint64_t newcomer_share(const Debt& debt) noexcept {
+    return std::min(debt.share(), Debt::kWhole / 2);
+  }
 
   // How far a key's groups lie apart. From the fingerprint alone, so that a slot's other groups can
   // be told from the slot. Never 0: with a number of groups that 2 and 3 do not divide, the four
@@ -322,7 +329,7 @@ class BasicTable {
   // Answers come by reference: copying them costs more than making them.
   void operate(const Check& check, const Operation& operation, Now now, Answer& answer) noexcept;
 
-  // Each does its part once; false means that another thread interfered: try again.
+  // Each does its part once; false: another thread interfered, and it has to be tried again.
   [[nodiscard]] bool try_update_slowly(const Found& found, const Check& check,
                                        const Operation& operation, Now now,
                                        Answer& answer) noexcept;
@@ -331,6 +338,7 @@ class BasicTable {
 
   [[nodiscard]] Charge redeem(const Check& check, const Charge& charge, Operation operation,
                               Now now) noexcept;
+  void refund_in_cells(const Check& check, const Charge& charge, Now now) noexcept;
   void carry_over(Pair written, const Check& check, StateBuffer& state, Now now) noexcept;
   [[nodiscard]] Answer would_answer(const Check& check, Now now) noexcept;
   [[nodiscard]] Answer peek(Check check, Now now) noexcept;
@@ -341,7 +349,7 @@ class BasicTable {
     std::size_t place = 0;
     Pair found;
     std::uint64_t forgiven = 0;
-    Nanos room_after{0};  // when there is none: until the usage of a key has expired
+    Nanos room_after{0};  // when there is none: until a key's usage has expired
   };
   [[nodiscard]] Target choose_target(const Places& places, std::uint64_t share, Now now) noexcept;
   [[nodiscard]] Debt debt_of(Pair pair, Now now) noexcept;
@@ -365,12 +373,11 @@ class BasicTable {
                     Homeless key, Now now, Answer& answer) noexcept;
   [[nodiscard]] bool approximate(const Check& check, const StoredLimit& limit,
                                  const Operation& operation, Now now, Answer& answer) noexcept;
-  using Carried = ApproximateCells::Level;
-  [[nodiscard]] Carried carried_for(const Check& check, const StoredLimit& limit,
-                                    Now now) const noexcept;
-  [[nodiscard]] bool refused_by_cells(const Carried& carried, const Check& check,
+  [[nodiscard]] Cost carried_for(const Check& check, const StoredLimit& limit,
+                                 Now now) const noexcept;
+  [[nodiscard]] bool decided_by_cells(const Places& places, Cost carried, const Check& check,
                                       const StoredLimit& limit, Now now, Answer& answer) noexcept;
-  static void begin_with(const Carried& carried, const StoredLimit& limit, StateBuffer& state,
+  static void begin_with(Cost carried, const StoredLimit& limit, StateBuffer& state,
                          Now now) noexcept;
 
   [[nodiscard]] bool exchange(Pair* at, Pair expected, Pair desired) noexcept;
@@ -395,6 +402,7 @@ class BasicTable {
   std::atomic<std::uint64_t> untracked_{0};
   std::atomic<std::uint64_t> forgiven_{0};
   std::atomic<std::uint64_t> rejected_for_room_{0};
+  std::atomic<std::uint64_t> refunds_lost_{0};
   std::atomic<std::int64_t> last_full_{MonoTime::min().time_since_epoch().count()};
   std::atomic<std::uint64_t> failed_exchanges_{0};
 };

@@ -54,7 +54,7 @@ template <class StepWord>
   prepared.after = prepared.before;
   const Stepped stepped = step(*limit, prepared.after);
   if (stepped != Stepped::unchanged) return stepped;
-  // Whoever exchanges nothing has to make sure that this was the state of that key.
+  // Without an exchange, nothing else verifies that this was the state of that key.
   const bool same = Access::load(at) == Pair{.key = key, .state = prepared.before};
   return same ? Stepped::unchanged : Stepped::not_at_all;
 }
@@ -66,7 +66,7 @@ template <class Access>
                   {.key = prepared.key, .state = prepared.after});
 }
 
-// False: nothing was done, it is an unusual decision, or somebody interfered.
+// False: nothing was done, it is an unusual decision, or another thread interfered.
 template <class Access>
 template <class StepWord>
 [[gnu::always_inline]] inline bool BasicTable<Access>::update_at_once(const Check& check,
@@ -128,8 +128,8 @@ bool BasicTable<Access>::load_state(const Found& found, StateBuffer& state) noex
   return true;
 }
 
-// A state that another limit wrote becomes one of the check's own; of one that nobody knows any
-// more nothing is left.
+// A state that another limit wrote becomes one of the check's own; of a
+// limit that is no longer known nothing is left.
 template <class Access>
 void BasicTable<Access>::carry_over(Pair written, const Check& check, StateBuffer& state,
                                     Now now) noexcept {
@@ -169,7 +169,8 @@ bool BasicTable<Access>::try_update_slowly(const Found& found, const Check& chec
   const std::uint64_t key = (found.pair.key & ~(kLimitMask | kWide)) | limit_bits(number);
   const Published published = publish(found.at, found.pair, key, state, *writer, debt, now);
   if (published == Published::no_room && refunds) {
-    answer = {};  // lost: what was used stays used, and nobody was admitted
+    answer = {};  // what was used stays used, and no request was admitted for it
+    if (operation.action == Action::refund) count(refunds_lost_, operation.cost);
   } else if (published == Published::no_room) {
     without_room(check, *writer, operation, {.forgiven = operation.cost, .room_after = debt.lasts},
                  now, answer);
@@ -284,8 +285,9 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
   if (operation.action == Action::refund || operation.action == Action::renew) return true;
 
   const StoredLimit& limit = *limits_.find(check.limit);
-  const Carried carried = carried_for(check, limit, now);
-  if (operation.action == Action::decide && refused_by_cells(carried, check, limit, now, answer)) {
+  const Cost carried = carried_for(check, limit, now);
+  const bool asks_cells = operation.action == Action::decide && (carried > 0 || check.cost == 0);
+  if (asks_cells && decided_by_cells(places, carried, check, limit, now, answer)) {
     count(approximated_);
     return true;
   }
@@ -297,11 +299,7 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
   if (!applied.changed) return true;  // nothing to remember
 
   const Debt debt = limit.debt(state, now);
-  // What other keys may have used proves nothing about this one.
-  const bool proven = carried.own || carried.units == 0;
-  const Debt own{.used = proven ? debt.used : std::min<std::uint64_t>(operation.cost, debt.of),
-                 .of = debt.of};
-  const Target target = choose_target(places, std::min(own.share(), kNewcomerShare), now);
+  const Target target = choose_target(places, newcomer_share(debt), now);
   if (target.at == nullptr) {
     without_room(check, limit, operation, {.forgiven = debt.used, .room_after = target.room_after},
                  now, answer);
@@ -337,33 +335,40 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
 
 // ---- keys without a slot ----------------------------------------------------------------------
 
+// What the key's own cell counts. Usage in a shared cell is no key's in particular and is carried
+// nowhere: approximate_cells.h says why the bound holds without it.
 template <class Access>
-typename BasicTable<Access>::Carried BasicTable<Access>::carried_for(const Check& check,
-                                                                     const StoredLimit& limit,
-                                                                     Now now) const noexcept {
-  if (check.on_table_full != OnTableFull::approximate) return {};
-  return cells_.level(check.key, limit.cell_meter(), now);
+Cost BasicTable<Access>::carried_for(const Check& check, const StoredLimit& limit,
+                                     Now now) const noexcept {
+  if (check.on_table_full != OnTableFull::approximate) return 0;
+  return cells_.own_usage(check.key, limit.cell_meter(), now);
 }
 
 // A slot begins with what its key used while it had none.
 template <class Access>
-void BasicTable<Access>::begin_with(const Carried& carried, const StoredLimit& limit,
-                                    StateBuffer& state, Now now) noexcept {
+void BasicTable<Access>::begin_with(Cost carried, const StoredLimit& limit, StateBuffer& state,
+                                    Now now) noexcept {
   state.set(limit.idle(now));
-  if (carried.units == 0) [[likely]]
+  if (carried == 0) [[likely]]
     return;
-  (void)limit.apply({.action = Action::charge, .cost = carried.units, .receipt = {}}, state, now);
+  (void)limit.apply({.action = Action::charge, .cost = carried, .receipt = {}}, state, now);
 }
 
-// Whether the cells alone reject the request, or answer a peek. They know better than the limit
-// when the next one passes, since they know when each unit was used.
+// Whether the cells alone reject the request, or answer a peek. A cell of the key's own does
+// wherever the key goes: it knows better than the limit when the next request passes, since it
+// knows when each unit was used. Other cells do only while the key would find no slot.
 template <class Access>
-bool BasicTable<Access>::refused_by_cells(const Carried& carried, const Check& check,
+bool BasicTable<Access>::decided_by_cells(const Places& places, Cost carried, const Check& check,
                                           const StoredLimit& limit, Now now,
                                           Answer& answer) noexcept {
   const CellMeter& meter = limit.cell_meter();
-  if (carried.ticks == 0 || check.cost > meter.burst) [[likely]]
+  if (check.on_table_full != OnTableFull::approximate || !cells_.busy(now)) [[likely]]
     return false;
+  if (!meter.exists() || check.cost > meter.burst) return false;
+  if (carried == 0) {
+    const Debt debt{.used = check.cost, .of = meter.burst};
+    if (choose_target(places, newcomer_share(debt), now).at != nullptr) return false;
+  }
   const Outcome outcome =
       cells_.count(check.key, meter, check.cost, ApproximateCells::Mode::look, now);
   const bool decided =
@@ -384,6 +389,9 @@ bool BasicTable<Access>::approximate(const Check& check, const StoredLimit& limi
   const Outcome outcome = cells_.count(check.key, limit.cell_meter(), operation.cost, mode, now);
   count(approximated_);
   if (rejected) return true;
+  if (!outcome.decision.allowed() && limit.limit().count_rejected) {
+    (void)cells_.count(check.key, limit.cell_meter(), operation.cost, Mode::force, now);
+  }
   answer = {.decision = outcome.decision,
             .charge = {.limit = check.limit, .receipt = outcome.receipt}};
   return true;

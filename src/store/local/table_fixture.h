@@ -65,15 +65,15 @@ template <class Access>
 struct TableFixture {
   using TableType = BasicTable<Access>;
 
-  // Without lines of cells, keys that find no slot are admitted untracked.
+  // Without groups of cells, keys that find no slot are admitted untracked.
   TableFixture(const std::vector<Limit>& limits, std::size_t groups, std::size_t slabs,
-               std::size_t cell_lines = 0)
+               std::size_t cell_groups = 0)
       : known(limits),
         slot_bytes(groups * TableType::kSlotsPerGroup * sizeof(Pair)),
         passed(groups),
         slab_bytes(slabs * BlockPool::kSlabBytes),
         slab_sizes(slabs),
-        cells(cell_lines > 0 ? (1 + cell_lines) * ApproximateCells::kCellsPerLine : 0) {
+        cells(cell_groups > 0 ? (1 + cell_groups) * ApproximateCells::kCellsPerGroup : 0) {
     restart();
   }
 

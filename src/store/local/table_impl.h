@@ -1,4 +1,4 @@
-// The table's members, for those who instantiate it: table.cc, and tests with an access of their
+// The table's members, for files that instantiate it: table.cc, and tests with an access of their
 // own. How slots are found and changed is in two files of their own; here is what is asked for.
 #pragma once
 
@@ -46,10 +46,7 @@ Charge BasicTable<Access>::redeem(const Check& check, const Charge& charge, Oper
   operation.receipt = charge.receipt;
   if (charge.receipt.cost == 0) return {};
   if (ApproximateCells::issued(charge.receipt)) {
-    const StoredLimit* const issuer = limits_.find(charge.limit);
-    if (issuer != nullptr && operation.action == Action::refund) {
-      cells_.refund(check.key, issuer->cell_meter(), charge.receipt, operation.cost, now);
-    }
+    if (operation.action == Action::refund) refund_in_cells(check, charge, now);
     return {};
   }
   const Places places = places_of(check.key);
@@ -63,6 +60,20 @@ Charge BasicTable<Access>::redeem(const Check& check, const Charge& charge, Oper
     Answer answer;
     if (try_update_slowly(found, check, operation, now, answer)) return answer.charge;
   }
+}
+
+// A slot that the key got since then began with what its own cell counted, this charge included,
+// and keeps it.
+template <class Access>
+void BasicTable<Access>::refund_in_cells(const Check& check, const Charge& charge,
+                                         Now now) noexcept {
+  const StoredLimit* const issuer = limits_.find(charge.limit);
+  if (issuer == nullptr) return;
+  const ApproximateCells::Refunded refunded =
+      cells_.refund(check.key, issuer->cell_meter(), charge.receipt, check.cost, now);
+  const bool moved = ApproximateCells::issued_by_own(charge.receipt) &&
+                     find_confirmed(places_of(check.key), now).at != nullptr;
+  count(refunds_lost_, moved ? refunded.held : refunded.lost);
 }
 
 template <class Access>
@@ -104,7 +115,7 @@ bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
     return false;
   }
 
-  // Charge; if one refuses after all, take back what was charged before it.
+  // Charge; if one rejects after all, take back what was charged before it.
   for (std::size_t i = 0; i < checks.size(); ++i) {
     if (checks[i].probe) continue;
     if (prepared[i].at != nullptr && carry_out(prepared[i])) continue;
@@ -126,14 +137,15 @@ template <class Access>
 Answer BasicTable<Access>::would_answer(const Check& check, Now now) noexcept {
   StateBuffer& state = t_state;
   const StoredLimit& limit = *limits_.find(check.limit);
+  const Places places = places_of(check.key);
   Found found;
   do {
-    found = find_confirmed(places_of(check.key), now);
+    found = find_confirmed(places, now);
   } while (found.at != nullptr && !load_state(found, state));
   if (found.at == nullptr) {
-    const Carried carried = carried_for(check, limit, now);
+    const Cost carried = carried_for(check, limit, now);
     Answer answer;
-    if (refused_by_cells(carried, check, limit, now, answer)) return answer;
+    if (decided_by_cells(places, carried, check, limit, now, answer)) return answer;
     begin_with(carried, limit, state, now);
   } else if (limit_number(found.pair.key) != check.limit) {
     carry_over(found.pair, check, state, now);
@@ -148,7 +160,7 @@ Answer BasicTable<Access>::peek(Check check, Now now) noexcept {
   return decide(check, now);
 }
 
-// Limits that refuse may have something to write down all the same: rejected requests that count, a
+// Limits that reject may have something to write down all the same: rejected requests that count, a
 // clock that was set back. The others say what they would without this request.
 template <class Access>
 void BasicTable<Access>::settle_refusal(std::span<const Check> checks, std::span<Answer> answers,
@@ -160,7 +172,7 @@ void BasicTable<Access>::settle_refusal(std::span<const Check> checks, std::span
     }
     const Answer again = decide(checks[i], now);
     if (again.decision.allowed()) {
-      refund(checks[i], again.charge, now);  // somebody made room in between
+      refund(checks[i], again.charge, now);  // another thread made room in between
     } else {
       answers[i] = again;
     }
@@ -242,6 +254,7 @@ TableCounters BasicTable<Access>::counters() const noexcept {
           .untracked = untracked_.load(std::memory_order_relaxed),
           .forgiven = forgiven_.load(std::memory_order_relaxed),
           .rejected_for_room = rejected_for_room_.load(std::memory_order_relaxed),
+          .refunds_lost = refunds_lost_.load(std::memory_order_relaxed),
           .failed_exchanges = failed_exchanges_.load(std::memory_order_relaxed)};
 }
 
