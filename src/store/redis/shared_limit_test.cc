@@ -1,0 +1,2 @@
+#include "store/redis/shared_limit.h"
+#include <gtest/gtest.h>
