@@ -41,9 +41,9 @@ void add_edges(CallArguments& to, const SharedLimit& limit, WallTime wall) {
   const core::Window previous = calendar->window_at(current.start - Nanos{1});
   const core::Window next = calendar->window_at(current.end);
   std::array<char, 4 * 20 + 3> text{};
-  const auto end = fmt::format_to(text.begin(), "{} {} {} {}", to_micros(previous.start),
-                                  to_micros(current.start), to_micros(next.start),
-                                  to_micros(next.end));
+  const auto end =
+      fmt::format_to(text.begin(), "{} {} {} {}", to_micros(previous.start),
+                     to_micros(current.start), to_micros(next.start), to_micros(next.end));
   to.add(std::string_view{text.data(), static_cast<std::size_t>(end - text.begin())});
 }
 
@@ -102,16 +102,15 @@ bool read_answer(std::span<const std::int64_t> numbers, Cost capacity, SharedAns
                         in_range(ticks, 0, kExactMax) && in_range(charged, 0, UINT32_MAX) &&
                         in_range(edition, 0, kExactMax);
   if (!possible) return false;
-  answer = {.decision = {.verdict = static_cast<Verdict>(verdict),
-                         .limit = capacity,
-                         .remaining = static_cast<std::uint64_t>(remaining),
-                         .reset_after = from_micros(reset),
-                         .retry_after = std::nullopt,
-                         .delay = from_micros(delay)},
-            .charge = {.mark = mark,
-                       .ticks = ticks,
-                       .edition = edition,
-                       .cost = static_cast<Cost>(charged)}};
+  answer = {
+      .decision = {.verdict = static_cast<Verdict>(verdict),
+                   .limit = capacity,
+                   .remaining = static_cast<std::uint64_t>(remaining),
+                   .reset_after = from_micros(reset),
+                   .retry_after = std::nullopt,
+                   .delay = from_micros(delay)},
+      .charge = {
+          .mark = mark, .ticks = ticks, .edition = edition, .cost = static_cast<Cost>(charged)}};
   if (retry >= 0) answer.decision.retry_after = from_micros(retry);
   return true;
 }

@@ -127,9 +127,18 @@ RedisReply RedisServer::receive() {
   using Kind = RedisReply::Kind;
   RedisReply reply;
   switch (head[0]) {
-    case ':': reply.kind = Kind::number; reply.number = std::stoll(rest); return reply;
-    case '+': reply.kind = Kind::text; reply.text = rest; return reply;
-    case '-': reply.kind = Kind::error; reply.text = rest; return reply;
+    case ':':
+      reply.kind = Kind::number;
+      reply.number = std::stoll(rest);
+      return reply;
+    case '+':
+      reply.kind = Kind::text;
+      reply.text = rest;
+      return reply;
+    case '-':
+      reply.kind = Kind::error;
+      reply.text = rest;
+      return reply;
     case '$':
       if (rest == "-1") return reply;
       reply.kind = Kind::text;

@@ -20,9 +20,7 @@ constexpr Nanos kLeasedWindowMin = std::chrono::milliseconds{800};
 
 std::int64_t micros(Nanos time) noexcept { return time.count() / kMicro; }
 
-Nanos rounded_up(Nanos time) noexcept {
-  return Nanos{ceil_div(time.count(), kMicro) * kMicro};
-}
+Nanos rounded_up(Nanos time) noexcept { return Nanos{ceil_div(time.count(), kMicro) * kMicro}; }
 
 std::optional<Diagnostic> not_whole(std::string_view what, Nanos time) {
   if (time.count() % kMicro == 0) return std::nullopt;
@@ -43,8 +41,7 @@ std::optional<Diagnostic> check_whole(const Limit& limit) {
 // The default width need not be a whole number; nobody chose it, so it may be.
 Limit with_whole_width(Limit limit) {
   if (limit.algorithm == Algorithm::sliding_buckets && !limit.bucket_width) {
-    limit.bucket_width =
-        rounded_up(Nanos{ceil_div(limit.period.count(), core::kSlicesDefault)});
+    limit.bucket_width = rounded_up(Nanos{ceil_div(limit.period.count(), core::kSlicesDefault)});
   }
   return limit;
 }

@@ -1,12 +1,13 @@
 // A limit that many nodes share through Redis.
 //
-// The functions count in Lua's numbers, which are exact to 2^53, and in microseconds. compile_shared()
-// is where that is proven: every number a function can form for an accepted limit stays below 2^53.
-// Nothing is rounded silently; a limit that cannot be shared comes back with the nearest that can.
+// The functions count in Lua's numbers, which are exact to 2^53, and in microseconds.
+// compile_shared() is where that is proven: every number a function can form for an accepted limit
+// stays below 2^53. Nothing is rounded silently; a limit that cannot be shared comes back with the
+// nearest that can.
 //
-// Buckets count 2^f ticks per microsecond, with the smallest f for which one token is a whole number
-// of ticks or at least 256 of them: the enforced rate is never above the configured one and at most
-// 1/256 below it.
+// Buckets count 2^f ticks per microsecond, with the smallest f for which one token is a whole
+// number of ticks or at least 256 of them: the enforced rate is never above the configured one and
+// at most 1/256 below it.
 #pragma once
 
 #include <sluice/core/calendar.h>
@@ -23,8 +24,8 @@ namespace sluice::store {
 // Immutable once compiled, thread-safe.
 struct SharedLimit {
   Limit limit;
-  // The steps that the functions take, as the core has them. Of a continuous bucket the unit of time
-  // is a microsecond, of all others a nanosecond.
+  // The steps that the functions take, as the core has them. Of a continuous bucket the unit of
+  // time is a microsecond, of all others a nanosecond.
   core::CompiledLimit steps;
   std::string text;            // what calls say and fields remember; functions/*.lua explain it
   core::Cost capacity = 1;     // `limit` of every decision

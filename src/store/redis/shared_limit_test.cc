@@ -1,2 +1,3 @@
 #include "store/redis/shared_limit.h"
+
 #include <gtest/gtest.h>

@@ -25,23 +25,80 @@ Decision in_micros(const SharedLimit& limit, Decision decision) {
   return decision;
 }
 
-Decision peek_at(core::Cell cell, const SharedLimit& limit, std::int64_t micros) {
-  return cell.decide(limit.steps, now_for(limit, micros), 0).decision;
+const core::GcraLimit* bucket_of(const SharedLimit& limit) {
+  return std::get_if<core::GcraLimit>(&limit.steps);
 }
 
 bool stands_in(const SharedLimit& limit) { return limit.limit.stands_in; }
 
 }  // namespace
 
+// ---- state ------------------------------------------------------------------------------------
+
+core::GcraState ModelState::meter_at(const SharedLimit& limit, std::int64_t micros) const {
+  return meter_ ? *meter_ : core::gcra_idle(*bucket_of(limit), now_for(limit, micros).mono);
+}
+
+core::Outcome ModelState::decide(const SharedLimit& limit, std::int64_t micros, Cost cost) {
+  const Now now = now_for(limit, micros);
+  const core::GcraLimit* const bucket = bucket_of(limit);
+  if (bucket == nullptr) return cell_.decide(limit.steps, now, cost);
+  auto step = core::gcra_step(*bucket, meter_at(limit, micros), now.mono, cost);
+  const bool wrote = step.receipt.cost > 0 || step.decision.verdict == Verdict::rejected;
+  if (wrote) meter_ = step.state;
+  step.receipt.edition = edition_;
+  return {.decision = step.decision, .receipt = step.receipt};
+}
+
+core::Outcome ModelState::charge(const SharedLimit& limit, std::int64_t micros, Cost cost) {
+  const Now now = now_for(limit, micros);
+  const core::GcraLimit* const bucket = bucket_of(limit);
+  if (bucket == nullptr) return cell_.charge(limit.steps, now, cost);
+  auto step = core::gcra_charge(*bucket, meter_at(limit, micros), now.mono, cost);
+  meter_ = step.state;
+  step.receipt.edition = edition_;
+  return {.decision = step.decision, .receipt = step.receipt};
+}
+
+void ModelState::refund(const SharedLimit& limit, std::int64_t micros, core::Receipt receipt,
+                        Cost amount) {
+  const Now now = now_for(limit, micros);
+  const core::GcraLimit* const bucket = bucket_of(limit);
+  if (bucket == nullptr) return cell_.refund(limit.steps, now, receipt, amount);
+  if (receipt.edition != edition_ || receipt.cost == 0) return;
+  meter_ = core::gcra_refund(*bucket, meter_at(limit, micros), now.mono, receipt, amount);
+}
+
+core::Receipt ModelState::renew(const SharedLimit& limit, std::int64_t micros,
+                                core::Receipt lease) {
+  return cell_.renew(limit.steps, now_for(limit, micros), lease);
+}
+
+void ModelState::convert(const SharedLimit& from, const SharedLimit& to, std::int64_t micros,
+                         OnChange change) {
+  const Now now = now_for(to, micros);
+  const core::GcraLimit* const bucket = bucket_of(to);
+  if (bucket == nullptr) return cell_.convert(from.steps, to.steps, now, change);
+  meter_ = core::gcra_convert(*bucket_of(from), *bucket, meter_at(from, micros), now.mono, change);
+  meter_->refunded = 0;
+  ++edition_;
+}
+
+Decision ModelState::peek(const SharedLimit& limit, std::int64_t micros) const {
+  return ModelState{*this}.decide(limit, micros, 0).decision;
+}
+
+// ---- field ------------------------------------------------------------------------------------
+
 bool ModelField::is_under(const SharedLimitPtr& limit) const {
   return limit_ != nullptr && limit_->text == limit->text;
 }
 
 bool ModelField::settle(std::int64_t micros) {
-  core::Cell settled = cell_;
-  settled.charge(limit_->steps, now_for(*limit_, micros), 0);
-  if (peek_at(settled, *limit_, micros) == peek_at(cell_, *limit_, micros)) return false;
-  cell_ = settled;
+  ModelState settled = state_;
+  settled.charge(*limit_, micros, 0);
+  if (settled.peek(*limit_, micros) == state_.peek(*limit_, micros)) return false;
+  state_ = settled;
   return true;
 }
 
@@ -49,16 +106,14 @@ void ModelField::convert(const SharedLimitPtr& to, OnChange change, std::int64_t
   if (stands_in(*limit_) || stands_in(*to)) change = OnChange::keep;
   const SharedLimitPtr from = std::exchange(limit_, to);
   if (from->steps.index() == to->steps.index()) {
-    cell_.convert(from->steps, to->steps, now_for(*to, micros), change);
-    return;
+    return state_.convert(*from, *to, micros, change);
   }
   // As Cell::convert() does, which knows one unit of time only.
-  const Decision before = peek_at(cell_, *from, micros);
+  const Decision before = state_.peek(*from, micros);
   const auto used = static_cast<Cost>(before.limit - before.remaining);
-  cell_ = {};
+  state_ = {};
   ++life_;
-  cell_.charge(to->steps, now_for(*to, micros),
-               core::converted_count(from->capacity, to->capacity, used, change));
+  state_.charge(*to, micros, core::converted_count(from->capacity, to->capacity, used, change));
 }
 
 ModelField::Trial ModelField::decide(const SharedLimitPtr& limit, OnChange change,
@@ -70,7 +125,7 @@ ModelField::Trial ModelField::decide(const SharedLimitPtr& limit, OnChange chang
   if (converts && cost > 0 && cost <= limit->capacity) set_back = after.settle(micros);
   if (converts) after.convert(limit, change, micros);
   after.limit_ = limit;
-  const core::Outcome outcome = after.cell_.decide(limit->steps, now_for(*limit, micros), cost);
+  const core::Outcome outcome = after.state_.decide(*limit, micros, cost);
   trial.answer = {.decision = in_micros(*limit, outcome.decision),
                   .charge = {.receipt = outcome.receipt, .life = after.life_}};
   const bool rejected = outcome.decision.verdict == Verdict::rejected;
@@ -80,8 +135,7 @@ ModelField::Trial ModelField::decide(const SharedLimitPtr& limit, OnChange chang
   return trial;
 }
 
-Decision ModelField::peek(const SharedLimitPtr& limit, OnChange change,
-                          std::int64_t micros) const {
+Decision ModelField::peek(const SharedLimitPtr& limit, OnChange change, std::int64_t micros) const {
   return decide(limit, change, micros, 0).answer.decision;
 }
 
@@ -92,14 +146,14 @@ ModelAnswer ModelField::charge(const SharedLimitPtr& limit, OnChange change, std
     convert(limit, change, micros);
   }
   limit_ = limit;
-  const core::Outcome outcome = cell_.charge(limit->steps, now_for(*limit, micros), cost);
+  const core::Outcome outcome = state_.charge(*limit, micros, cost);
   return {.decision = in_micros(*limit, outcome.decision),
           .charge = {.receipt = outcome.receipt, .life = life_}};
 }
 
 void ModelField::refund(std::int64_t micros, const ModelCharge& charge, Cost amount) {
   if (limit_ == nullptr || charge.life != life_) return;
-  cell_.refund(limit_->steps, now_for(*limit_, micros), charge.receipt, amount);
+  state_.refund(*limit_, micros, charge.receipt, amount);
 }
 
 ModelCharge ModelField::renew(std::int64_t micros, const ModelCharge& lease) {
@@ -107,19 +161,18 @@ ModelCharge ModelField::renew(std::int64_t micros, const ModelCharge& lease) {
   const bool slots = limit_->limit.algorithm == Algorithm::concurrency;
   if (!slots) return lease;
   if (lease.life != life_) return {};
-  return {.receipt = cell_.renew(limit_->steps, now_for(*limit_, micros), lease.receipt),
-          .life = life_};
+  return {.receipt = state_.renew(*limit_, micros, lease.receipt), .life = life_};
 }
 
 bool ModelField::is_idle(std::int64_t micros) const {
   if (limit_ == nullptr) return true;
-  const Decision decision = peek_at(cell_, *limit_, micros);
+  const Decision decision = state_.peek(*limit_, micros);
   return decision.remaining == decision.limit && decision.reset_after == Nanos{0};
 }
 
 void ModelField::expire() {
   limit_ = nullptr;
-  cell_ = {};
+  state_ = {};
   ++life_;
 }
 

@@ -1,7 +1,9 @@
 // What a field in Redis has to do, by the algorithms of core.
 //
-// The reference for a function is the core's step at whole-microsecond instants, waits rounded up to
-// a microsecond; conversion is kept only where the step writes.
+// The reference for a function is the core's step at whole-microsecond instants, waits rounded up
+// to a microsecond; conversion is kept only where the step writes. Of a continuous bucket it is the
+// meter in ticks of its own: a cell, made for ticks that wrap, writes the time into a bucket that
+// drained long ago, after which an old receipt may seem alive when the clock goes back.
 #pragma once
 
 #include "store/redis/shared_limit.h"
@@ -12,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace sluice::store {
 
@@ -26,6 +29,28 @@ struct ModelCharge {
 struct ModelAnswer {
   Decision decision;
   ModelCharge charge;
+};
+
+// One key's state under one limit.
+class ModelState {
+ public:
+  [[nodiscard]] core::Outcome decide(const SharedLimit& limit, std::int64_t micros,
+                                     core::Cost cost);
+  core::Outcome charge(const SharedLimit& limit, std::int64_t micros, core::Cost cost);
+  void refund(const SharedLimit& limit, std::int64_t micros, core::Receipt receipt,
+              core::Cost amount);
+  [[nodiscard]] core::Receipt renew(const SharedLimit& limit, std::int64_t micros,
+                                    core::Receipt lease);
+  void convert(const SharedLimit& from, const SharedLimit& to, std::int64_t micros,
+               OnChange change);
+  [[nodiscard]] Decision peek(const SharedLimit& limit, std::int64_t micros) const;
+
+ private:
+  [[nodiscard]] core::GcraState meter_at(const SharedLimit& limit, std::int64_t micros) const;
+
+  core::Cell cell_;
+  std::optional<core::GcraState> meter_;
+  std::uint32_t edition_ = 0;  // of the meter; a cell has its own
 };
 
 class ModelField {
@@ -53,7 +78,7 @@ class ModelField {
   void convert(const SharedLimitPtr& to, OnChange change, std::int64_t micros);
 
   SharedLimitPtr limit_;  // that wrote the field; none: there is no field
-  core::Cell cell_;
+  ModelState state_;
   std::uint32_t life_ = 0;
 };
 

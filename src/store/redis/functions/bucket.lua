@@ -181,7 +181,11 @@ function bucket.convert(from, to, state, seen, change)
   state.refunded_steps, state.refunded_ticks = 0, 0
 end
 
-for name, method in pairs(bucket) do interval[name] = interval[name] or method end
+interval.fresh, interval.read, interval.text = bucket.fresh, bucket.read, bucket.text
+interval.look, interval.settle, interval.fits = bucket.look, bucket.settle, bucket.fits
+interval.admit, interval.force, interval.refund = bucket.admit, bucket.force, bucket.refund
+interval.remaining, interval.delay = bucket.remaining, bucket.delay
+interval.keeps_marks, interval.convert = bucket.keeps_marks, bucket.convert
 
 -- Until so many steps have ended.
 local function period_ends(limit, seen, steps)

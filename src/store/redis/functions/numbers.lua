@@ -4,7 +4,13 @@
 -- just below a whole number may round up to it. So every division goes through fmod, which is exact,
 -- and products that could be larger are never formed.
 
-local fmod, max, min = math.fmod, math.max, math.min
+-- While a library is loaded, Redis shows it no functions but its own: math, string, pairs and the
+-- like are there only when a call runs. Hence no use of them outside of functions, in any file.
+local function max(a, b) return a < b and b or a end
+local function min(a, b, c)
+  if b < a then a = b end
+  return c and c < a and c or a
+end
 
 -- A clock that goes back by more than this was set; less is a slew, or another server of the same
 -- shard. Microseconds; core/step.h has the same number.
@@ -12,7 +18,7 @@ local CLOCK_STEP = 60000000
 
 -- Quotient and remainder, rounded down; 0 <= a < 2^53, 0 < b.
 local function divide(a, b)
-  local rest = fmod(a, b)
+  local rest = math.fmod(a, b)
   return (a - rest) / b, rest
 end
 

@@ -38,7 +38,7 @@ end
 
 -- Chunk and position of a slice's counter.
 local function place_of(state, slice)
-  local place = fmod(slice + state.offset, state.size)
+  local place = math.fmod(slice + state.offset, state.size)
   if place < 0 then place = place + state.size end
   local number, position = divide(place, CHUNK)
   return number, position + 1
@@ -86,7 +86,7 @@ function slices.clear(state) chunks.clear(state.counters, 0, (divide(state.size 
 -- Writes down what `look` saw: counters out of sight go, slices from the future move to now.
 function slices.settle(_, state, seen)
   if seen.set_back then
-    state.offset = fmod(state.offset + seen.shift, state.size)
+    state.offset = math.fmod(state.offset + seen.shift, state.size)
     seen.slice, seen.shift, seen.set_back = seen.slice - seen.shift, 0, false
   elseif oldest_of(state, seen.slice) > state.newest then
     if state.sum > 0 then slices.clear(state) end

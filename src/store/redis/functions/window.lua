@@ -81,7 +81,11 @@ function window.convert(from, to, state, _, change)
 end
 
 local calendar = {}
-for name, method in pairs(window) do calendar[name] = method end
+calendar.fresh, calendar.read, calendar.text = window.fresh, window.read, window.text
+calendar.settle, calendar.fits, calendar.admit = window.settle, window.fits, window.admit
+calendar.force, calendar.refund = window.force, window.refund
+calendar.remaining, calendar.reset, calendar.retry = window.remaining, window.reset, window.retry
+calendar.keeps_marks, calendar.convert = window.keeps_marks, window.convert
 
 function calendar.limit(limit, numbers, words)
   limit.capacity = numbers[1]
@@ -105,7 +109,12 @@ end
 function calendar.same_grid(from, to) return from.grid == to.grid end
 
 local first = {}
-for name, method in pairs(window) do first[name] = method end
+first.fresh, first.read, first.text = window.fresh, window.read, window.text
+first.settle, first.fits, first.admit = window.settle, window.fits, window.admit
+first.force, first.refund = window.force, window.refund
+first.remaining, first.reset, first.retry = window.remaining, window.reset, window.retry
+first.keeps_marks, first.convert = window.keeps_marks, window.convert
+first.limit, first.same_grid = window.limit, window.same_grid
 
 function first.look(limit, state, now, may_write)
   local seen = {now = now, start = state.start, count = state.count, set_back = false}
