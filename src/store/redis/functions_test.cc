@@ -11,6 +11,7 @@
 #include "store/redis/function_library.h"
 #include "store/redis/redis_fixture.h"
 #include "store/redis/shared_model_fixture.h"
+#include "store/redis/test_clock_fixture.h"
 #include "support/effort.h"
 #include "support/traffic.h"
 
@@ -34,27 +35,6 @@ using core::Cost;
 
 constexpr std::int64_t kSecond = 1'000'000;
 constexpr std::int64_t kDay = 86'400 * kSecond;
-
-// `!` holds the key's end of life.
-constexpr std::string_view kClockOfArguments = R"(
-local time_now
-local function server_time(args)
-  time_now = tonumber(table.remove(args))
-  return time_now
-end
-local function begin_call(key, call)
-  local ends = redis.call('HGET', key, '!')
-  if ends and call.now >= tonumber(ends) then redis.call('DEL', key) end
-end
-local function keep_for(key, micros, may_be_new)
-  local ends = redis.call('HGET', key, '!')
-  if not ends and not may_be_new then error('a key without an end of life') end
-  local later = time_now + math.ceil(micros / 1000) * 1000
-  if not ends or later > tonumber(ends) then
-    redis.call('HSET', key, '!', string.format('%.0f', later))
-  end
-end
-)";
 
 // ---- random limits ----------------------------------------------------------------------------
 
@@ -514,17 +494,18 @@ class Differential {
     send(history, std::move(expectation));
   }
 
-  // Of any charge, also one that is void. A part that was given back is not asked for again.
+  // Of any charge, also one that is void, and more than it holds. What was given back of it is not
+  // asked for again: the node lowers the cost.
   void refund(History& history, Field& field) {
     if (field.charges.empty()) return decide(history);
     TwinCharge& charge = field.charges[static_cast<std::size_t>(
         history.chance.between(0, std::ssize(field.charges) - 1))];
-    const Cost amount = history.chance.one_in(2)
-                            ? charge.here.cost
-                            : static_cast<Cost>(history.chance.between(0, charge.here.cost));
+    const Cost held = charge.here.cost;
+    const auto amount = static_cast<Cost>(
+        history.chance.one_in(2) ? held : history.chance.between(0, std::int64_t{held} * 3 / 2));
     const Refunding refund{.field = field.id, .charge = charge.here, .amount = amount};
     field.model.refund(history.now, charge.there, amount);
-    charge.here.cost -= amount;
+    charge.here.cost -= std::min(amount, held);
     charge.there.receipt.cost -= std::min(amount, charge.there.receipt.cost);
     if (history.chance.one_in(2)) {
       write_refund(arguments_, std::span{&refund, 1}, {});
@@ -532,7 +513,10 @@ class Differential {
       write_release(arguments_, std::span{&refund, 1}, {});
     }
     send(history, {.status = ReplyStatus::done});
-    if (charge.here.cost == 0) std::swap(charge, field.charges.back()), field.charges.pop_back();
+    if (charge.here.cost == 0) {
+      std::swap(charge, field.charges.back());
+      field.charges.pop_back();
+    }
     peek(history);
   }
 
