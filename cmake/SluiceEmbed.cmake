@@ -16,7 +16,8 @@ function(sluice_embed target function header)
   add_custom_command(
     OUTPUT "${source}"
     COMMAND "${CMAKE_COMMAND}" "-DFUNCTION=${function}" "-DHEADER=${header}" "-DFILES=${listed}"
-            "-DSOURCE=${source}" "-DNAMESPACE=${ARG_NAMESPACE}" -P "${PROJECT_SOURCE_DIR}/cmake/SluiceEmbedScript.cmake"
+            "-DSOURCE=${source}" "-DNAMESPACE=${ARG_NAMESPACE}" -P
+            "${PROJECT_SOURCE_DIR}/cmake/SluiceEmbedScript.cmake"
     DEPENDS ${files} "${PROJECT_SOURCE_DIR}/cmake/SluiceEmbedScript.cmake"
     VERBATIM)
   target_sources(${target} PRIVATE "${source}")

@@ -10,8 +10,9 @@ namespace sluice::store {
 namespace {
 
 // In the order in which they build on each other; the clock comes before all of them.
-constexpr std::array kFunctionFiles{"numbers", "bucket", "window", "counter", "chunks", "log",
-                                    "slices",  "slots",  "field",  "session", "lease",  "main"};
+constexpr std::array kFunctionFiles{"numbers", "bucket", "window",     "counter", "chunks",
+                                    "log",     "slices", "slots",      "field",   "session",
+                                    "grants",  "call",   "operations", "lease",   "main"};
 
 // Where the text names itself.
 constexpr std::string_view kNamePlace = "@NAME@";

@@ -24,8 +24,9 @@ TEST(FunctionLibrary, IsOneTextForFunctionsAndScripts) {
 }
 
 TEST(FunctionLibrary, HoldsEveryFile) {
-  for (const char* const name : {"bucket", "chunks", "clock", "counter", "field", "lease", "log",
-                                 "main", "numbers", "session", "slices", "slots", "window"}) {
+  for (const char* const name :
+       {"bucket", "call", "chunks", "clock", "counter", "field", "grants", "lease", "log", "main",
+        "numbers", "operations", "session", "slices", "slots", "window"}) {
     EXPECT_FALSE(function_file(name).empty()) << name;
   }
   EXPECT_TRUE(function_file("another").empty());

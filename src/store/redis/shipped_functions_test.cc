@@ -1,9 +1,11 @@
 // The shipped text, with the clock of a real redis-server.
 
+#include "base/random.h"
 #include "store/redis/call_codec.h"
 #include "store/redis/function_library.h"
 #include "store/redis/redis_fixture.h"
 #include "store/redis/shared_limit.h"
+#include <sluice/int128.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -149,6 +151,34 @@ TEST_F(ShippedFunctions, RefuseAnUnknownOperation) {
   const RedisReply reply = redis_.ask({"FCALL", library_.name, "1", key_, "forget", "-", "0"});
   EXPECT_TRUE(reply.is_error());
   EXPECT_NE(reply.text.find("unknown operation forget"), std::string::npos) << reply.text;
+}
+
+// Products far above 2^53, divided: quotients and remainders as 128-bit integers have them.
+TEST_F(ShippedFunctions, DivideExactly) {
+  const std::string script{std::string{function_file("numbers")} + R"(
+local a, b, c = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local quotient, rest = multiply_divide(a, b, c)
+return {quotient, rest, multiply_divide_up(a, b, c)})"};
+  const std::string sha = redis_.ask({"SCRIPT", "LOAD", script}).text;
+  Random random{1};
+  const auto magnitude = [&](unsigned bits) {
+    return static_cast<std::int64_t>(random.below(std::uint64_t{1} << (1 + random.below(bits))));
+  };
+  for (int i = 0; i < 5'000; ++i) {
+    const std::int64_t a = magnitude(53);
+    const std::int64_t b = magnitude(53);
+    // Often a divisor of the product, or next to one: there a quotient is nearly whole.
+    std::int64_t c = 1 + magnitude(45);
+    if (i % 3 == 0 && a > 1 && a < std::int64_t{1} << 45U) c = a + i % 2;
+    const Int128 quotient = Int128{a} * b / c;
+    if (quotient >= (std::int64_t{1} << 53U) - 1) continue;
+    const auto rest = static_cast<std::int64_t>(Int128{a} * b % c);
+    const std::vector<std::int64_t> expected{static_cast<std::int64_t>(quotient), rest,
+                                             static_cast<std::int64_t>(quotient) + (rest > 0)};
+    const RedisReply reply =
+        redis_.ask({"EVALSHA", sha, "0", std::to_string(a), std::to_string(b), std::to_string(c)});
+    ASSERT_EQ(reply.numbers(), expected) << a << " * " << b << " / " << c;
+  }
 }
 
 // docs/sharing.md shows this value.

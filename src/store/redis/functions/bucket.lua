@@ -14,6 +14,8 @@
 --
 -- The refunded steps grow by a refund or by as much as a clock is set back; clocks would have to be
 -- set back by 140 years in sum before they leave the exact numbers.
+--
+-- Keys, arguments and reply, and why a call is atomic: main.lua.
 
 local bucket = {}
 

@@ -3,6 +3,8 @@
 -- A limit's field is FIELD, its chunks are FIELD:0, FIELD:1 and so on. A chunk is read when it is
 -- first asked for and written, at the end of a call that writes, if it was changed: a decision
 -- touches one or two of them, however long the list is.
+--
+-- Keys, arguments and reply, and why a call is atomic: main.lua.
 
 local CHUNK = 64
 

@@ -4,6 +4,8 @@
 --   limit   counter,FLAGS,amount,period
 --   state   number of the current window since 1970, count of the previous one, its own count
 --   mark    the number of the window that counted the charge
+--
+-- Keys, arguments and reply, and why a call is atomic: main.lua.
 
 local counter = {}
 

@@ -9,8 +9,8 @@
 -- before. FLAGS are `r` (rejected requests count), `s` (stands in for another limit: its state is
 -- kept, whatever on_change says), or `-`.
 --
--- A kind of limit has these methods. `state` belongs to the call and may be changed; what is not put
--- into the key is forgotten.
+-- A kind of limit has these methods. `state` belongs to the call and may be changed; unless it is
+-- put into the key, the change is forgotten.
 --
 --   limit(limit, numbers, words)       what its text says
 --   fresh(key, field, limit)           the state of an idle key
@@ -75,9 +75,9 @@ local function start_over(field, to, now, change)
   to.kind.force(to, field.state, to.kind.look(to, field.state, now, true), kept)
 end
 
--- Makes the state one of this limit. All of it happens in memory: the caller puts the field into the
--- key only where its step writes, or where a clock that was set back was found (`moved`), so that a
--- client that is always rejected is not locked out for the size of the jump.
+-- Makes the state one of this limit. All of it happens in memory: the caller puts the field into
+-- the key only where its step writes, or where a clock that was set back was found (`moved`), so
+-- that a client that is always rejected is not locked out for the size of the jump.
 local function bring_to(field, to, change, now, may_write)
   local from = field.limit
   if not from then

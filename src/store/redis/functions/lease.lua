@@ -1,67 +1,96 @@
--- Leases: tokens that a node takes ahead and spends by itself.
---
--- A lease is debited when it is granted; what its holder gives back before it ends is refunded, the
--- rest stays spent. A seat debits nothing: it is the right to have so many tokens spent and not yet
--- settled. The leases and seats of one limit, all holders together, never exceed `cap`.
---
---   FIELD~   for each grant: session, number, tokens left, end, mark (two words), edition; a seat has
---            edition 0
+-- Operations on leases (grants.lua).
 
--- Holders count from before they sent the call; here a grant ends a hundredth later.
-local function ends_after(duration) return divide_up(duration * 101, 100) end
-local function usable_for(left) return (divide(max(left, 0) * 100, 101)) end
+-- A grant ends with its window.
+local function longest_use(seen, duration)
+  return seen.stop and min(duration, seen.stop - seen.now) or duration
+end
 
--- No grant lasts longer than this (the caller's promise): one that ends later was written before the
--- clock was set back.
-local LONGEST = 60000000
+-- Adds a grant to the list; answers for how long it may be used.
+local function grant(call, check, list, answer, edition)
+  local usable = longest_use(check.seen, check.duration)
+  list[#list + 1] = {
+    session = call.session, sequence = call.sequence, tokens = answer.charged,
+    ends = call.now + ends_after(usable), mark = answer.mark or 0, ticks = answer.ticks or 0,
+    edition = edition,
+  }
+  call.lasts = max(call.lasts, ends_after(usable))
+  answer.delay = usable
+  return answer
+end
 
-local grants = {}
+-- As many tokens as there are, up to COST, and within the cap.
+local function tokens_for(check, list)
+  local tokens = min(check.cost, max(check.cap - grants.sum(list), 0))
+  if check.mode == 'seat' then return tokens end
+  return min(tokens, check.limit.kind.remaining(check.limit, check.seen))
+end
 
-local function grants_field(name) return name .. '~' end
+local function reserved(call, i, check, list)
+  local limit = check.limit
+  check.field = open_for(call, i, check, true)
+  check.seen = limit.kind.look(limit, check.field.state, call.now, true)
+  local tokens = tokens_for(check, list)
+  if tokens == 0 then
+    -- As a rejection of one, unless it is the cap that has no room.
+    if limit.kind.fits(limit, check.field.state, check.seen, 1) then
+      return peeked(call, i, check, REJECTED)
+    end
+    check.cost = 1
+    return rejected(call, check)
+  end
+  if check.mode == 'seat' then
+    local answer = peeked(call, i, check)
+    answer.charged = tokens
+    answer.edition = 0
+    return grant(call, check, list, answer, 0)
+  end
+  check.cost = tokens
+  return grant(call, check, list, admitted(call, check), check.field.edition)
+end
 
--- Those that have not ended.
-function grants.read(key, name, now)
-  local list = {}
-  local words = {}
-  for word in string.gmatch(redis.call('HGET', key, grants_field(name)) or '', '%S+') do
-    words[#words + 1] = word
-    if #words == 7 then
-      local grant = {
-        session = words[1], sequence = tonumber(words[2]), tokens = tonumber(words[3]),
-        ends = tonumber(words[4]), mark = tonumber(words[5]), ticks = tonumber(words[6]),
-        edition = tonumber(words[7]),
-      }
-      local alive = grant.ends > now and grant.ends - now <= LONGEST + CLOCK_STEP
-      if alive then list[#list + 1] = grant end
-      words = {}
+local function reserve(call)
+  local status = STATUS_DONE
+  for i, check in ipairs(call.checks) do
+    local list = grants.read(call.key, check.name, call.now)
+    local answer = reserved(call, i, check, list)
+    if answer.verdict ~= ALLOWED then status = STATUS_REJECTED end
+    call.grants[#call.grants + 1] = {list = list, name = check.name}
+    reply_with(call, answer)
+  end
+  return status
+end
+
+-- A reservation that was sent again: the grant it got, if that has not ended.
+local function reserved_before(call)
+  for i, check in ipairs(call.checks) do
+    local list = grants.read(call.key, check.name, call.now)
+    local found = grants.find(list, call.session, call.sequence)
+    if not found then return STATUS_REPEATED end
+    local answer = peeked(call, i, check)
+    answer.delay = usable_for(found.ends - call.now)
+    answer.mark, answer.ticks, answer.charged = found.mark, found.ticks, found.tokens
+    answer.edition = found.edition
+    reply_with(call, answer)
+  end
+  return STATUS_DONE
+end
+
+local function give_back(call)
+  for i, check in ipairs(call.checks) do
+    local list = grants.read(call.key, check.name, call.now)
+    local found, position = grants.find(list, call.session, check.sequence)
+    if found then
+      local amount = min(check.amount, found.tokens)
+      if found.edition > 0 then
+        local paid = {
+          mark = found.mark, ticks = found.ticks, cost = found.tokens, edition = found.edition,
+        }
+        refund_to(call, open(call, i, check), paid, amount)
+      end
+      found.tokens = found.tokens - amount
+      if found.tokens == 0 then table.remove(list, position) end
+      call.grants[#call.grants + 1] = {list = list, name = check.name}
     end
   end
-  return list
-end
-
-function grants.put(list, name, values, gone)
-  if #list == 0 then
-    gone[#gone + 1] = grants_field(name)
-    return
-  end
-  local words = {}
-  for _, grant in ipairs(list) do
-    words[#words + 1] = string.format('%s %.0f %.0f %.0f %.0f %.0f %.0f', grant.session,
-                                      grant.sequence, grant.tokens, grant.ends, grant.mark,
-                                      grant.ticks, grant.edition)
-  end
-  values[#values + 1] = grants_field(name)
-  values[#values + 1] = table.concat(words, ' ')
-end
-
-function grants.sum(list)
-  local tokens = 0
-  for _, grant in ipairs(list) do tokens = tokens + grant.tokens end
-  return tokens
-end
-
-function grants.find(list, session, sequence)
-  for i, grant in ipairs(list) do
-    if grant.session == session and grant.sequence == sequence then return grant, i end
-  end
+  return STATUS_DONE
 end

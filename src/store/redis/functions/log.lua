@@ -6,9 +6,11 @@
 -- entries have expired.
 --
 --   limit   log,FLAGS,amount,period
---   state   first and last chunk (none if first > last), sum of all costs, oldest and newest instant
+--   state   first and last chunk (none if first > last), sum of costs, oldest and newest instant
 --   chunk   instant and cost of each entry
 --   mark    the entry's instant
+--
+-- Keys, arguments and reply, and why a call is atomic: main.lua.
 
 local log = {}
 
@@ -61,8 +63,8 @@ local function each_entry(state, visit)
   end
 end
 
--- `now` is the clock, or the newest entry where the clock is behind that by `behind`; `shift` is how
--- far the log has to move because the clock was set back.
+-- `now` is the clock, or the newest entry where the clock is behind that by `behind`; `shift` is
+-- how far the log has to move because the clock was set back.
 function log.look(limit, state, now, may_write)
   local seen = {now = now, behind = 0, shift = 0, sum = state.sum, set_back = false}
   local ahead = state.newest - now
@@ -151,8 +153,8 @@ function log.admit(limit, state, seen, cost)
   return seen.now, 0
 end
 
--- As much of the cost as fits after pushing out the oldest entries. Charged is how much more the log
--- holds than before: a refund must not take out what was pushed out.
+-- As much of the cost as fits after pushing out the oldest entries. Charged is how much more the
+-- log holds than before: a refund must not take out what was pushed out.
 function log.force(limit, state, seen, cost)
   log.settle(limit, state, seen)
   local charged = min(cost, limit.capacity)
@@ -206,7 +208,9 @@ function log.refund(_, state, _, mark, _, cost, amount)
 end
 
 function log.same_grid(from, to) return from.period == to.period end
-function log.keeps_marks(from, to, change) return change == 'keep' and from.capacity <= to.capacity end
+function log.keeps_marks(from, to, change)
+  return change == 'keep' and from.capacity <= to.capacity
+end
 
 -- Keeps the newest entries that fit the new amount; a share that grows is added to the newest one.
 function log.convert(from, to, state, seen, change)

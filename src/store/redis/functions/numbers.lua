@@ -1,8 +1,8 @@
 -- Whole numbers in doubles, exact below 2^53.
 --
 -- Lua 5.1 has no integers. Sums and products below 2^53 are exact, `/` and `%` are not: a quotient
--- just below a whole number may round up to it. So every division goes through fmod, which is exact,
--- and products that could be larger are never formed.
+-- just below a whole number may round up to it. So every division goes through fmod, which is
+-- exact, and products that could be larger are never formed.
 
 -- While a library is loaded, Redis shows it no functions but its own: math, string, pairs and the
 -- like are there only when a call runs. Hence no use of them outside of functions, in any file.

@@ -1,11 +1,13 @@
 -- Calls that may be sent twice.
 --
 -- A node numbers what it sends for a key: charges, refunds, leases. The key remembers the highest
--- number of each session (one process from start to end), so that a call that is sent again, because
--- its reply was lost, is applied once. Decisions are never sent again.
+-- number of each session (one process from start to end), so that a call that is sent again,
+-- because its reply was lost, is applied once. Decisions are never sent again.
 --
 --   @SESSION   the highest number applied, and when
---   @          the sessions, in order of appearance; those silent for an hour go when a new one comes
+--   @          the sessions in order of appearance; a new one removes those silent for an hour
+--
+-- Keys, arguments and reply, and why a call is atomic: main.lua.
 
 local SESSION_KEPT = 3600000000
 local RESENT_WITHIN = 60000000

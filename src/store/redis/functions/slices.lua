@@ -8,6 +8,8 @@
 --   state   number of the newest slice, sum of all counters, offset
 --   chunk   64 counters
 --   mark    the number of the slice that counted the charge
+--
+-- Keys, arguments and reply, and why a call is atomic: main.lua.
 
 local slices = {}
 

@@ -10,6 +10,8 @@
 --           the edition that it ended, the oldest generation alive then, where those went, the
 --           edition that it began
 --   mark    the generation in which the slots were taken or renewed
+--
+-- Keys, arguments and reply, and why a call is atomic: main.lua.
 
 local slots = {}
 
@@ -66,7 +68,9 @@ function slots.settle(_, state, seen)
   state.generation, state.previous, state.current = seen.generation, seen.previous, seen.current
 end
 
-function slots.remaining(limit, seen) return room_left(limit.capacity, seen.previous + seen.current) end
+function slots.remaining(limit, seen)
+  return room_left(limit.capacity, seen.previous + seen.current)
+end
 function slots.fits(limit, _, seen, cost) return cost <= slots.remaining(limit, seen) end
 
 function slots.admit(limit, state, seen, cost)

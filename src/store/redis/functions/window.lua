@@ -6,6 +6,8 @@
 --           first,FLAGS,amount,period
 --   state   start, end and count of the window that was counted last
 --   mark    the start of the window that counted the charge
+--
+-- Keys, arguments and reply, and why a call is atomic: main.lua.
 
 local window = {}
 
