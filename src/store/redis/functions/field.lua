@@ -29,7 +29,11 @@ local kinds = {
   counter = counter, log = log, slices = slices, slots = slots,
 }
 
-local function limit_of(text)
+-- Limits that were read before, by their texts. A library keeps them between calls; they say the
+-- same for ever, but for a calendar's, which have the edges of a call.
+local known_limits, known_count = {}, 0
+
+local function parsed_limit(text)
   local words, numbers = {}, {}
   for word in string.gmatch(text, '[^,]+') do
     words[#words + 1] = word
@@ -41,6 +45,16 @@ local function limit_of(text)
     stands_in = string.find(words[2], 's', 1, true),
   }
   return kind.limit(limit, numbers, words)
+end
+
+local function limit_of(text)
+  local limit = known_limits[text]
+  if limit then return limit end
+  limit = parsed_limit(text)
+  if limit.grid then return limit end
+  if known_count == 1000 then known_limits, known_count = {}, 0 end
+  known_limits[text], known_count = limit, known_count + 1
+  return limit
 end
 
 -- The field as it was written, or an empty one.
