@@ -9,9 +9,13 @@ namespace sluice::net {
 HttpServer::HttpServer(EventLoop& loop, const HttpRoutes& routes, HttpServerOptions options)
     : loop_(loop), routes_(routes), options_(std::move(options)), lingering_(loop) {}
 
+// A handler that hears of its client's end may respond to others, which moves them to a list that
+// was emptied before.
 HttpServer::~HttpServer() {
-  for (List<HttpConnection>* const list : {&waiting_, &handled_, &responding_, &long_lived_}) {
-    while (HttpConnection* const connection = list->front()) destroy(*connection);
+  while (count_ > 0) {
+    for (List<HttpConnection>* const list : {&waiting_, &handled_, &responding_, &long_lived_}) {
+      while (HttpConnection* const connection = list->front()) destroy(*connection);
+    }
   }
 }
 

@@ -190,6 +190,17 @@ TEST_F(Later, HandlesOutliveTheServer) {
   EXPECT_TRUE(until([&] { return one->is_over() && other->is_over(); }));
 }
 
+// What hears of the server's end may still end what it holds, however late its turn comes.
+TEST_F(Later, AHandleMayBeUsedWhileTheServerEnds) {
+  const Client poll = ask(get("/poll"));
+  const Client events = ask(get("/events"));
+  kept_.front().on_gone([this] { streams_.front().finish(); });
+  server_ = nullptr;
+  settle();
+  EXPECT_FALSE(streams_.front().is_open());
+  EXPECT_TRUE(until([&] { return poll->is_over() && events->is_over(); }));
+}
+
 TEST_F(Later, HandlesMove) {
   const Client client = ask(get("/later"));
   Responder other = std::move(kept_.front());
