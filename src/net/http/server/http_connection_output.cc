@@ -285,5 +285,6 @@ void HttpConnection::cut_stream() {
   phase_ = Phase::cut;
   if (!is_calling_) run_later();
 }
+  timer_.cancel();  // a heartbeat may be due in this very turn
 
 }  // namespace sluice::net

@@ -394,6 +394,31 @@ TEST_F(Later, ProducersWriteAgainFromInside) {
 }
 
 TEST(Events, AreWrittenLineByLine) {
+// What the client left unread of one stream does not count against the next.
+TEST_F(Later, EveryStreamHasItsOwnHeartbeats) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+  Talker client{*loop_};
+  client.open(FileDescriptor{ends[0]});
+  server_->accept({.descriptor = FileDescriptor{ends[1]}, .peer = {.is_local = true}});
+  client.say(get("/events"));
+  ASSERT_TRUE(comes(client, "\r\n\r\n"));
+  client.listens = false;
+  EXPECT_TRUE(streams_.front().write("unread"));
+  settle();
+  pass(16s);
+  EXPECT_EQ(gone_, 0);
+  streams_.front().finish();
+  settle();
+  client.say(get("/events"));
+  ASSERT_TRUE(until([&] { return streams_.size() == 2; }));
+  settle();
+  pass(16s);
+  EXPECT_EQ(gone_, 0) << "an interval is not enough";
+  pass(16s);
+  EXPECT_EQ(gone_, 1);
+}
+
   EXPECT_EQ(format_event({.event = {}, .data = "one", .id = {}}), "data: one\n\n");
   EXPECT_EQ(format_event({.event = "e\r\nvent",
                           .data = "a\nb\r\nc\rd\n",
