@@ -202,6 +202,7 @@ bool HttpConnection::begin_stream(HttpResponse headers, const StreamOptions& opt
   otherwise_.reset();
   stream_options_ = options;
   phase_ = Phase::streaming;
+  unsent_ = 0;  // whatever the last heartbeat of an earlier stream left
   server_.long_lived_.push_back(*this);
   note_progress();
   if (!is_calling_) run_later();

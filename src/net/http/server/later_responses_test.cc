@@ -419,6 +419,22 @@ TEST_F(Later, EveryStreamHasItsOwnHeartbeats) {
   EXPECT_EQ(gone_, 1);
 }
 
+TEST_F(Later, ProducersWriteAgainFromInside) {
+  const Client client = ask(get("/events"));
+  int left = 100;
+  streams_.front().on_drained([&] {
+    if (left-- > 0) {
+      EXPECT_TRUE(streams_.front().write("more "));
+    } else {
+      streams_.clear();
+    }
+  });
+  EXPECT_TRUE(streams_.front().write("first "));
+  EXPECT_TRUE(until([&] { return client->is_over(); }));
+  EXPECT_EQ(count_of(client->received, "more "), 100U);
+}
+
+TEST(Events, AreWrittenLineByLine) {
   EXPECT_EQ(format_event({.event = {}, .data = "one", .id = {}}), "data: one\n\n");
   EXPECT_EQ(format_event({.event = "e\r\nvent",
                           .data = "a\nb\r\nc\rd\n",
