@@ -181,3 +181,43 @@ TEST_F(TrustTest, AnotherCertificateOfOursEndsNothing) {
 
 }  // namespace
 }  // namespace sluice::app
+// Half of its headers came under CAs that are not trusted when the other half comes.
+TEST_F(TrustTest, ARequestOfTwoTrustsIsRejected) {
+  begin(open());
+  const auto ann = connect_as_ann();
+  ann->say(kGet);
+  ASSERT_TRUE(comes(*ann, "hello"));
+  ann->received.clear();
+  ann->say(kGet.substr(0, 20));
+  for (int i = 0; i < 10; ++i) worker_->loop->turn(1ms);  // the half is read
+  trust(other_);
+  publish(open());
+  for (int i = 0; i < 10; ++i) worker_->loop->turn(1ms);
+  EXPECT_FALSE(ann->is_over());
+  ann->say(kGet.substr(20));
+  ASSERT_TRUE(turn_until(*worker_->loop, [&] { return ann->is_over(); }));
+  EXPECT_THAT(ann->received, StartsWith("HTTP/1.1 403"));
+  EXPECT_EQ(app_->requests, 1);
+}
+
+// Also where there is no TLS in between.
+TEST_F(TrustTest, ConnectionsEndWhenTheirCaGoesAndAnotherComesLater) {
+  begin(open());
+  const auto idle = connect_as_ann();
+  idle->say(kGet);
+  ASSERT_TRUE(comes(*idle, "hello"));
+  const auto busy = connect_as_ann();
+  app_->end_of_request = "never";
+  busy->say(kGet);
+  ASSERT_TRUE(turn_until(*worker_->loop, [&] { return !app_->heard().empty(); }));
+  gateway_.clear();
+  publish(open());
+  for (int i = 0; i < 10; ++i) worker_->loop->turn(1ms);
+  trust(other_);
+  publish(open());
+  for (int i = 0; i < 10; ++i) worker_->loop->turn(1ms);
+  app_->answer();
+  EXPECT_TRUE(turn_until(*worker_->loop, [&] { return idle->is_over() && busy->is_over(); }));
+  EXPECT_THAT(busy->received, HasSubstr("hello"));
+}
+
