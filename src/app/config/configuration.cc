@@ -275,6 +275,31 @@ std::vector<std::string> identifying_headers(const ClientsConfig& clients) {
   return names;
 }
 
+frontend::LogSecrets secrets_of(const ClientsConfig& clients) {
+  std::vector<std::string> fields = frontend::usual_secret_fields();
+  std::vector<std::string> headers = frontend::usual_secret_headers();
+  std::vector<std::string> cookies = frontend::usual_secret_cookies();
+  if (clients.api_keys) {
+    using Kind = identity::ApiKeySource::Kind;
+    for (const identity::ApiKeySource& source : clients.api_keys->sources) {
+      switch (source.kind) {
+        case Kind::header: headers.push_back(source.name); break;
+        case Kind::query: fields.push_back(source.name); break;
+        case Kind::cookie: cookies.push_back(source.name); break;
+        case Kind::basic: break;  // Authorization is one of the usual
+      }
+    }
+  }
+  return {std::move(fields), std::move(headers), std::move(cookies)};
+}
+
+// What the gateway knows of clients, beside the routes: both hold for a request from its headers
+// on.
+void tell_of_clients(const ClientsConfig& clients, gateway::GatewayOptions& gateway) {
+  gateway.client_ip_header = clients.address.header;
+  gateway.log_secrets = secrets_of(clients);
+}
+
 }  // namespace
 
 Diagnostic all_of(const Diagnostics& diagnostics) {
@@ -333,6 +358,7 @@ Configuration read_configuration(std::string_view text, std::string_view file,
                   .ignore_path_parameters = configuration.rules.ignore_path_parameters,
                   .escaped_slashes = configuration.rules.escaped_slashes},
                  diagnostics);
+  tell_of_clients(configuration.clients, configuration.serve.gateway);
   file_errors += configuration.serve.file_errors;
   configuration.is_well_formed = diagnostics.errors() == errors_before + file_errors;
   warn_of_no_effect(configuration, diagnostics);

@@ -1,29 +1,9 @@
 #include "app/server/logged_fields.h"
 
-#include <utility>
-
 namespace sluice::app {
 namespace {
 
 using Options = frontend::AccessFormat::Options;
-
-frontend::LogSecrets secrets_of(const ClientsConfig& clients) {
-  std::vector<std::string> fields = frontend::usual_secret_fields();
-  std::vector<std::string> headers = frontend::usual_secret_headers();
-  std::vector<std::string> cookies = frontend::usual_secret_cookies();
-  if (clients.api_keys) {
-    using Kind = identity::ApiKeySource::Kind;
-    for (const identity::ApiKeySource& source : clients.api_keys->sources) {
-      switch (source.kind) {
-        case Kind::header: headers.push_back(source.name); break;
-        case Kind::query: fields.push_back(source.name); break;
-        case Kind::cookie: cookies.push_back(source.name); break;
-        case Kind::basic: break;  // Authorization is one of the usual
-      }
-    }
-  }
-  return {std::move(fields), std::move(headers), std::move(cookies)};
-}
 
 // Where it only matters that something is there, nobody needs to read what it is.
 void add(const std::vector<rules::NamedMatch>& matches, std::vector<std::string>& values,
@@ -58,7 +38,7 @@ void add(const rules::Rule& rule, Options& options) {
 
 Options logged_fields(const Configuration& configuration) {
   Options options;
-  options.secrets = secrets_of(configuration.clients);
+  options.secrets = configuration.serve.gateway.log_secrets;
   for (const rules::Rule& rule : configuration.rules.rules) add(rule, options);
   return options;
 }

@@ -5,6 +5,7 @@
 
 #include "frontend/answers.h"
 #include "frontend/gateway/forwarding.h"
+#include "frontend/log_secrets.h"
 #include "frontend/request_meters.h"
 #include "identity/ip_range_set.h"
 #include "net/endpoint.h"
@@ -101,6 +102,9 @@ struct GatewayOptions {
   identity::IpRangeSet trusted_proxies;  // who may speak the PROXY protocol
   // Headers that clients are told apart by, in lower case: with _ for - they do not pass.
   std::vector<std::string> identifying_headers;
+  // That trusted proxies write the client's address to, in lower case; empty: none of its own.
+  std::string client_ip_header;
+  frontend::LogSecrets log_secrets;  // what the log hides of requests
 };
 
 }  // namespace sluice::gateway
