@@ -61,7 +61,10 @@ Decider::Decider(store::Store& store, store::Store& fallback)
 
 Decider::~Decider() = default;
 
+// What a worker has learnt of a snapshot stays for as long as that is in force: it is published
+// again with everything else that changes, such as certificates.
 void Decider::use(std::shared_ptr<const Snapshot> snapshot) {
+  if (pin_ != nullptr && pin_->snapshot == snapshot) return;
   if (pin_ != nullptr && pin_->ops > 0) retired_.push_back(std::move(pin_));
   std::erase_if(retired_, [](const auto& pin) { return pin->ops == 0; });
   amounts_.forget();

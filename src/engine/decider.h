@@ -147,11 +147,6 @@ class Decider {
     return identifier_->ignores_forwarding(request);
   }
 
-  // See Identifier.
-  [[nodiscard]] std::string_view address_header() const noexcept {
-    return identifier_->address_header();
-  }
-
   [[nodiscard]] const DeciderCounters& counters() const noexcept { return counters_; }
 
  private:

@@ -1,5 +1,6 @@
 // What requests may bring along, and what comes after them.
 #include "engine/engine_fixture.h"
+#include "support/store_behind.h"
 
 #include <gtest/gtest.h>
 
@@ -53,6 +54,35 @@ TEST_F(Requests, BringTheirAmountInAClaim) {
   EXPECT_EQ(passed_as({.user = "zero", .claims = &zero}, 100), 5);
   EXPECT_EQ(passed_as({.user = "text", .claims = &text}, 100), 5);
   EXPECT_EQ(passed_as({.user = "else"}, 100), 5);
+}
+
+// What a worker knows of amounts outlives a publication that changes no rules.
+TEST_F(Requests, BringAmountsThatASecondUseOfTheSameRulesDoesNotForget) {
+  class Counting final : public testing::StoreBehind {
+   public:
+    using StoreBehind::StoreBehind;
+    [[nodiscard]] Parsed<store::LimitNumber> use_for_request(const Limit& limit, Now now) override {
+      ++asked;
+      return StoreBehind::use_for_request(limit, now);
+    }
+    int asked = 0;
+  };
+  Counting store{*local_};
+  worker_ = new_worker(store);
+  const std::vector<rules::Rule> rules{rule(
+      "r", {brought("5/1h", {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 50})},
+      {per(Kind::user)})};
+  const auto snapshot = Snapshot::make({.rules = rules}, *local_, now_).value();
+  const Claims some{{{"quota", "20"}}};
+  for (int i = 0; i < 3; ++i) {
+    worker_->use(snapshot);
+    EXPECT_EQ(passed_as({.user = "some", .claims = &some}, 1), 1);
+  }
+  EXPECT_EQ(store.asked, 1);
+  use(rules);
+  EXPECT_EQ(passed_as({.user = "some", .claims = &some}, 1), 1);
+  EXPECT_EQ(store.asked, 2) << "other rules, other limits";
+  worker_ = nullptr;  // before its store
 }
 
 // Headers state the rate of a limit, which is not what is written where somebody brings another.

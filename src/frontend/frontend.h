@@ -24,6 +24,7 @@
 #include "config/named_files.h"
 #include "engine/decider.h"
 #include "engine/envoy_decider.h"
+#include "frontend/access_log/log_secrets.h"
 #include "frontend/frontend_config.h"
 #include "frontend/observer.h"
 #include "frontend/server_view.h"
@@ -185,6 +186,8 @@ struct FileContext {
   std::string folder;  // paths are relative to it
   std::span<const IpRange> trusted_proxies;
   std::vector<std::string> identifying_headers;  // that clients are told apart by, in lower case
+  std::string client_ip_header;                  // that trusted proxies write; empty: none
+  LogSecrets log_secrets;                        // what logs hide of requests
   const rules::IgnoringHosts& case_insensitive_paths;
   const rules::IgnoringHosts& ignore_path_parameters;
   const rules::SlashesByHost& escaped_slashes;

@@ -55,9 +55,6 @@ class ClientAddressFinder {
   // caller need not test it any more.
   [[nodiscard]] bool ignores_forwarding(const RequestView& request) const noexcept;
 
-  // The header that holds one address; empty: none does.
-  [[nodiscard]] std::string_view header() const noexcept { return header_; }
-
   [[nodiscard]] bool trusts(const IpAddress& peer) const noexcept {
     return trusted_.empty() ? source_ == AddressSource::trusted_hops : trusted_.contains(peer);
   }

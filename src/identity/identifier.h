@@ -84,9 +84,6 @@ class Identifier {
     return finder_.ignores_forwarding(request);
   }
 
-  // The header that trusted proxies write the client's address to; empty: there is none of its own.
-  [[nodiscard]] std::string_view address_header() const noexcept { return finder_.header(); }
-
   // What can be known without a proof: the address, and where it is. All else is empty.
   void begin(const RequestView& request, Identity& identity) const noexcept;
   // Adds what the request proves. Views are good until the scratch is used again.

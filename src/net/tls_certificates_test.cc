@@ -6,9 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <filesystem>
 #include <fstream>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -179,6 +183,51 @@ TEST_F(TlsCertificates, AsksClientsForCertificates) {
   Connection missing{demanding, client()};
   EXPECT_FALSE(missing.server.established);
   EXPECT_THAT(missing.server_failure(), HasSubstr("did not return a certificate"));
+}
+
+// A file that is replaced while it is loaded is trusted as one of its versions, never as a mixture:
+// the digest by which connections and sessions end is of the CAs that are trusted.
+TEST_F(TlsCertificates, TrustsTheClientCasThatItsDigestIsOf) {
+  const Authority one{folder_, "one"};
+  const Authority other{folder_, "other"};
+  TlsServerOptions options = server_options();
+  options.client_auth = ClientAuth::required;
+  const auto trust_of = [&](const Authority& authority) {
+    options.client_ca_file = authority.file();
+    return server(options)->client_trust();
+  };
+  const TlsServer::ClientTrust of_one = trust_of(one);
+  const TlsServer::ClientTrust of_other = trust_of(other);
+  ASSERT_NE(of_one, of_other);
+
+  const std::string current = folder_.file("current.pem");
+  std::filesystem::copy_file(one.file(), current);
+  options.client_ca_file = current;
+  std::jthread rotation{[&](const std::stop_token& stop) {
+    const std::string next = folder_.file("next.pem");
+    for (bool is_other = true; !stop.stop_requested(); is_other = !is_other) {
+      std::filesystem::copy_file(is_other ? other.file() : one.file(), next);
+      std::filesystem::rename(next, current);
+    }
+  }};
+  for (int i = 0; i < 300; ++i) {
+    const ServerPtr host = server(options);
+    SSL_CTX* const context = host->context_for("");
+    const bool is_one = host->client_trust() == of_one;
+    ASSERT_TRUE(is_one || host->client_trust() == of_other);
+    const std::string name = is_one ? "/CN=one" : "/CN=other";
+    const auto text_of = [](const X509_NAME* subject) {
+      std::array<char, 64> text{};
+      return std::string{X509_NAME_oneline(subject, text.data(), text.size())};
+    };
+    const auto* const named = SSL_CTX_get_client_CA_list(context);
+    ASSERT_EQ(sk_X509_NAME_num(named), 1);
+    ASSERT_EQ(text_of(sk_X509_NAME_value(named, 0)), name);
+    const auto* const trusted = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
+    ASSERT_EQ(sk_X509_OBJECT_num(trusted), 1);
+    const X509* const ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(trusted, 0));
+    ASSERT_EQ(text_of(X509_get_subject_name(ca)), name);
+  }
 }
 
 // ---- files ------------------------------------------------------------------------------------

@@ -51,8 +51,13 @@ bool ended_well() noexcept {
 Parsed<std::vector<crypto::OwnedCertificate>> read_certificates(const std::string& path) {
   const Parsed<std::string> text = read_file(path, kFileBytesMax);
   if (!text) return tl::unexpected(text.error());
+  return parse_certificates(*text, path);
+}
+
+Parsed<std::vector<crypto::OwnedCertificate>> parse_certificates(const std::string& text,
+                                                                 const std::string& path) {
   ERR_clear_error();
-  std::vector<crypto::OwnedCertificate> certificates = certificates_in(reader(*text).get());
+  std::vector<crypto::OwnedCertificate> certificates = certificates_in(reader(text).get());
   if (!ended_well()) {
     return mistake("certificate number " + std::to_string(certificates.size() + 1) + " in " +
                        quoted(path) + " cannot be read: " + openssl_reason(),
@@ -112,7 +117,13 @@ Parsed<void> use_certificate(SSL_CTX& context, const CertificateFiles& files) {
 Parsed<void> trust_authorities(SSL_CTX& context, const std::string& path) {
   const Parsed<std::vector<crypto::OwnedCertificate>> authorities = read_certificates(path);
   if (!authorities) return tl::unexpected(authorities.error());
-  for (const crypto::OwnedCertificate& authority : *authorities) {
+  return trust_authorities(context, *authorities, path);
+}
+
+Parsed<void> trust_authorities(SSL_CTX& context,
+                               const std::vector<crypto::OwnedCertificate>& authorities,
+                               const std::string& path) {
+  for (const crypto::OwnedCertificate& authority : authorities) {
     if (X509_STORE_add_cert(SSL_CTX_get_cert_store(&context), authority.get()) != 1) {
       return mistake("a CA certificate in " + quoted(path) +
                      " cannot be used: " + openssl_reason());

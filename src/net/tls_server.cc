@@ -39,34 +39,52 @@ int choose_protocol(SSL* /*ssl*/, const unsigned char** chosen, unsigned char* s
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-Parsed<void> demand_client_certificates(SSL_CTX& context, const TlsServerOptions& options) {
-  if (options.client_auth == ClientAuth::off) return {};
+// The CAs of client certificates, and the digest by which sessions and connections know whether
+// they are still trusted.
+struct ClientCas {
+  std::vector<crypto::OwnedCertificate> certificates;
+  TlsServer::ClientTrust trust{};
+};
+
+// One read of the file for all: CAs of one reading under the digest of another would be trusted for
+// as long as the file stays as it is, by connections and sessions that should have ended.
+Parsed<ClientCas> read_client_cas(const TlsServerOptions& options) {
+  ClientCas cas;
+  if (options.client_auth == ClientAuth::off) return cas;
   if (options.client_ca_file.empty()) {
     return mistake("client certificates are requested, but no CA is trusted for them",
                    "name a file with the certificates of their CAs");
   }
-  Parsed<void> trusted = trust_authorities(context, options.client_ca_file);
+  const Parsed<std::string> text = read_file(options.client_ca_file, std::size_t{4} << 20U);
+  if (!text) return tl::unexpected(text.error());
+  auto certificates = parse_certificates(*text, options.client_ca_file);
+  if (!certificates) return tl::unexpected(certificates.error());
+  cas.certificates = std::move(*certificates);
+  const std::string rules = std::to_string(static_cast<int>(options.client_auth)) + *text;
+  SHA256(reinterpret_cast<const unsigned char*>(rules.data()), rules.size(), cas.trust.data());
+  return cas;
+}
+
+// Clients with several certificates choose by these names, of which each is sent once.
+void name_client_cas(SSL_CTX& context, const std::vector<crypto::OwnedCertificate>& cas) {
+  for (auto one = cas.begin(); one != cas.end(); ++one) {
+    const bool is_named = std::any_of(cas.begin(), one, [one](const auto& before) {
+      return X509_subject_name_cmp(before.get(), one->get()) == 0;
+    });
+    if (!is_named) SSL_CTX_add_client_CA(&context, one->get());
+  }
+}
+
+Parsed<void> demand_client_certificates(SSL_CTX& context, const TlsServerOptions& options,
+                                        const std::vector<crypto::OwnedCertificate>& cas) {
+  if (options.client_auth == ClientAuth::off) return {};
+  Parsed<void> trusted = trust_authorities(context, cas, options.client_ca_file);
   if (!trusted) return trusted;
-  // Clients with several certificates choose by these names.
-  SSL_CTX_set_client_CA_list(&context, SSL_load_client_CA_file(options.client_ca_file.c_str()));
+  name_client_cas(context, cas);
   const bool required = options.client_auth == ClientAuth::required;
   SSL_CTX_set_verify(&context, SSL_VERIFY_PEER | (required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
                      nullptr);
   return {};
-}
-
-// Equal where the same clients are let in.
-Parsed<TlsServer::ClientTrust> client_trust_of(const TlsServerOptions& options) {
-  std::string rules = std::to_string(static_cast<int>(options.client_auth));
-  if (options.client_auth != ClientAuth::off) {
-    const Parsed<std::string> authorities =
-        read_file(options.client_ca_file, std::size_t{4} << 20U);
-    if (!authorities) return tl::unexpected(authorities.error());
-    rules += *authorities;
-  }
-  TlsServer::ClientTrust digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(rules.data()), rules.size(), digest.data());
-  return digest;
 }
 
 // All contexts of a server have it, also those chosen by SNI.
@@ -119,22 +137,23 @@ Parsed<std::shared_ptr<const TlsServer>> TlsServer::load(const TlsServerOptions&
   server->clock_ = options.clock != nullptr ? options.clock : &kSystemClock;
   server->tickets_ = options.tickets;
   if (server->tickets_ == nullptr) server->tickets_ = std::make_shared<const TicketKeys>();
+  const Parsed<ClientCas> client_cas = read_client_cas(options);
+  if (!client_cas) return tl::unexpected(client_cas.error());
+  server->client_trust_ = client_cas->trust;
   for (const CertificateFiles& files : options.certificates) {
-    const Parsed<void> added = server->add(files, options);
+    const Parsed<void> added = server->add(files, options, client_cas->certificates);
     if (!added) return tl::unexpected(added.error());
   }
   return server;
 }
 
-Parsed<void> TlsServer::add(const CertificateFiles& files, const TlsServerOptions& options) {
+Parsed<void> TlsServer::add(const CertificateFiles& files, const TlsServerOptions& options,
+                            const std::vector<crypto::OwnedCertificate>& client_cas) {
   crypto::OwnedContext context = new_context(TLS_server_method(), options.minimum);
   if (context == nullptr) return mistake("OpenSSL gives no context for TLS");
   Parsed<void> result = use_certificate(*context, files);
-  if (result) result = demand_client_certificates(*context, options);
+  if (result) result = demand_client_certificates(*context, options, client_cas);
   if (!result) return result;
-  const Parsed<ClientTrust> trust = client_trust_of(options);
-  if (!trust) return tl::unexpected(trust.error());
-  client_trust_ = *trust;
   // A session is resumed only under the same client CAs: a session that began under a removed CA
   // must not be resumed by its ticket.
   SSL_CTX_set_session_id_context(context.get(), client_trust_.data(),

@@ -59,7 +59,8 @@ class TlsServer {
   // In the format of ALPN.
   [[nodiscard]] const std::vector<unsigned char>& protocols() const noexcept { return protocols_; }
   [[nodiscard]] const TicketKeys& tickets() const noexcept { return *tickets_; }
-  // Equal where clients are asked for certificates in the same way, of the same CAs.
+  // Equal where clients are asked for certificates in the same way, of the same CAs. All zero where
+  // they are not asked.
   using ClientTrust = std::array<unsigned char, 32>;  // SHA-256
   [[nodiscard]] const ClientTrust& client_trust() const noexcept { return client_trust_; }
   // Whether a session that authenticated its client by this certificate may still be resumed.
@@ -67,7 +68,8 @@ class TlsServer {
 
  private:
   TlsServer() = default;
-  [[nodiscard]] Parsed<void> add(const CertificateFiles& files, const TlsServerOptions& options);
+  [[nodiscard]] Parsed<void> add(const CertificateFiles& files, const TlsServerOptions& options,
+                                 const std::vector<crypto::OwnedCertificate>& client_cas);
   void remember_names(SSL_CTX& context);
 
   std::vector<crypto::OwnedContext> contexts_;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::app {
@@ -25,6 +26,24 @@ std::vector<std::string> identifying_headers(const embed::ClientsConfig& clients
 
 }  // namespace
 
+frontend::LogSecrets secrets_of(const embed::ClientsConfig& clients) {
+  std::vector<std::string> fields = frontend::usual_secret_fields();
+  std::vector<std::string> headers = frontend::usual_secret_headers();
+  std::vector<std::string> cookies = frontend::usual_secret_cookies();
+  if (clients.api_keys) {
+    using Kind = identity::ApiKeySource::Kind;
+    for (const identity::ApiKeySource& source : clients.api_keys->sources) {
+      switch (source.kind) {
+        case Kind::header: headers.push_back(source.name); break;
+        case Kind::query: fields.push_back(source.name); break;
+        case Kind::cookie: cookies.push_back(source.name); break;
+        case Kind::basic: break;  // Authorization is one of the usual
+      }
+    }
+  }
+  return {std::move(fields), std::move(headers), std::move(cookies)};
+}
+
 Configuration read_configuration(std::string_view text, std::string_view file,
                                  config::Diagnostics& diagnostics, const embed::RulesText* rules) {
   const std::size_t errors_before = diagnostics.errors();
@@ -36,6 +55,8 @@ Configuration read_configuration(std::string_view text, std::string_view file,
                  {.folder = std::filesystem::path{file}.parent_path().string(),
                   .trusted_proxies = configuration.clients.address.trusted_proxies,
                   .identifying_headers = identifying_headers(configuration.clients),
+                  .client_ip_header = configuration.clients.address.header,
+                  .log_secrets = secrets_of(configuration.clients),
                   .case_insensitive_paths = configuration.rules.case_insensitive_paths,
                   .ignore_path_parameters = configuration.rules.ignore_path_parameters,
                   .escaped_slashes = configuration.rules.escaped_slashes},

@@ -8,6 +8,7 @@
 #include "config/diagnostics.h"
 #include "config/grammar.h"
 #include "embed/config/engine_configuration.h"
+#include "frontend/access_log/log_secrets.h"
 
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ struct Configuration : embed::EngineConfiguration {
 [[nodiscard]] Configuration read_configuration(std::string_view text, std::string_view file,
                                                config::Diagnostics& diagnostics,
                                                const embed::RulesText* rules = nullptr);
+
+// What access logs hide of requests: credentials, wherever the configuration expects them.
+[[nodiscard]] frontend::LogSecrets secrets_of(const embed::ClientsConfig& clients);
 
 // The grammar, for editors and for the reference.
 [[nodiscard]] config::Shape configuration_shape();

@@ -1,29 +1,9 @@
 #include "app/server/logged_fields.h"
 
-#include <utility>
-
 namespace sluice::app {
 namespace {
 
 using Options = frontend::AccessFormat::Options;
-
-frontend::LogSecrets secrets_of(const embed::ClientsConfig& clients) {
-  std::vector<std::string> fields = frontend::usual_secret_fields();
-  std::vector<std::string> headers = frontend::usual_secret_headers();
-  std::vector<std::string> cookies = frontend::usual_secret_cookies();
-  if (clients.api_keys) {
-    using Kind = identity::ApiKeySource::Kind;
-    for (const identity::ApiKeySource& source : clients.api_keys->sources) {
-      switch (source.kind) {
-        case Kind::header: headers.push_back(source.name); break;
-        case Kind::query: fields.push_back(source.name); break;
-        case Kind::cookie: cookies.push_back(source.name); break;
-        case Kind::basic: break;  // Authorization is one of the usual
-      }
-    }
-  }
-  return {std::move(fields), std::move(headers), std::move(cookies)};
-}
 
 // Where it only matters that something is there, nobody needs to read what it is.
 void add(const std::vector<rules::NamedMatch>& matches, std::vector<std::string>& values,

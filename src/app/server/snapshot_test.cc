@@ -3,6 +3,8 @@
 #include "app/server/snapshot.h"
 
 #include "app/server/worker_fixture.h"
+#include "base/read_file.h"
+#include "identity/api_keys.h"
 #include "net/tls_client.h"
 #include "support/certificates.h"
 #include "support/temp_folder.h"
@@ -12,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +27,7 @@ using namespace std::chrono_literals;
 using net::testing::Talker;
 using net::testing::turn_until;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr std::string_view kGet = "GET /x HTTP/1.1\r\nHost: a.example\r\n\r\n";
@@ -111,6 +115,54 @@ TEST_F(SnapshotTest, KeepsItsRouteForRequestsInFlight) {
   EXPECT_THAT(client->received, StartsWith("HTTP/1.1 200"));
 }
 
+// A header that was no proxy's is not passed on, though the next configuration has no such header.
+TEST_F(SnapshotTest, KeepsTheHeaderOfTheClientsAddressForRequestsInAQueue) {
+  std::string before = open();
+  before.replace(before.find("limit: 100000/1s"), 16,
+                 "limit: {rate: 2/1s, algorithm: leaky_bucket}, action: {queue: {max_delay: 5s}}");
+  begin(before + "clients: {trusted_proxies: [192.0.2.1], client_ip_header: x-real-ip}\n");
+  const auto first = connect();
+  first->say(kGet);
+  ASSERT_TRUE(comes(*first, "hello"));
+  app_->end_of_request = "never";
+  const auto queued = connect();
+  queued->say("GET /x HTTP/1.1\r\nHost: a.example\r\nX-Real-IP: 198.51.100.7\r\n\r\n");
+  ASSERT_TRUE(turn_until(*worker_->loop, [&] { return worker_->report().queued == 1; }));
+  publish(before);
+  ASSERT_TRUE(turn_until(*worker_->loop, [&] { return app_->heard().ends_with("\r\n\r\n"); }));
+  EXPECT_THAT(std::string{app_->heard()}, Not(HasSubstr("198.51.100.7")));
+}
+
+// A key stays hidden where the configuration of its request had it, wherever the next one has it.
+TEST_F(SnapshotTest, HidesSecretsOfRequestsInFlight) {
+  const sluice::testing::TempFolder folder;
+  const std::string log = folder.file("access.log");
+  std::ofstream{folder.file("keys.yaml")} << "keys: [{name: ann, hash: '"
+                                          << identity::hash_api_key("c0mes-by-query") << "'}]\n";
+  const auto with_keys_in = [&](std::string_view place) {
+    return open() + fmt::format(
+                        "clients: {{api_keys: {{{}, file: {}}}}}\n"
+                        "access_log: {{file: {}, format: text}}\n",
+                        place, folder.file("keys.yaml"), log);
+  };
+  begin(with_keys_in("query: customer"));
+  app_->end_of_request = "never";
+  const auto client = connect();
+  client->say("GET /x?customer=c0mes-by-query HTTP/1.1\r\nHost: a.example\r\n\r\n");
+  ASSERT_TRUE(turn_until(*worker_->loop, [&] { return !app_->heard().empty(); }));
+  publish(with_keys_in("header: x-customer"));
+  for (int i = 0; i < 10; ++i) worker_->loop->turn(1ms);
+  app_->answer();
+  ASSERT_TRUE(comes(*client, "hello"));
+  std::string lines;
+  ASSERT_TRUE(turn_until(*worker_->loop, [&] {
+    lines = read_file(log, 65536).value();
+    return lines.ends_with('\n');
+  }));
+  EXPECT_THAT(lines, HasSubstr("/x?customer=***"));
+  EXPECT_THAT(lines, Not(HasSubstr("c0mes-by-query")));
+}
+
 // ---- the CA of clients ------------------------------------------------------------------------
 
 class TrustTest : public SnapshotTest {
@@ -178,6 +230,46 @@ TEST_F(TrustTest, AConnectionInUseEndsAfterItsCurrentRequest) {
   ASSERT_TRUE(turn_until(*worker_->loop, [&] { return ann->is_over(); }));
   EXPECT_THAT(ann->received, StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(ann->received, HasSubstr("Connection: close"));
+}
+
+// Half of its headers came under CAs that are not trusted when the other half comes.
+TEST_F(TrustTest, ARequestOfTwoTrustsIsRejected) {
+  begin(open());
+  const auto ann = connect_as_ann();
+  ann->say(kGet);
+  ASSERT_TRUE(comes(*ann, "hello"));
+  ann->received.clear();
+  ann->say(kGet.substr(0, 20));
+  for (int i = 0; i < 10; ++i) worker_->loop->turn(1ms);  // the half is read
+  trust(other_);
+  publish(open());
+  for (int i = 0; i < 10; ++i) worker_->loop->turn(1ms);
+  EXPECT_FALSE(ann->is_over());
+  ann->say(kGet.substr(20));
+  ASSERT_TRUE(turn_until(*worker_->loop, [&] { return ann->is_over(); }));
+  EXPECT_THAT(ann->received, StartsWith("HTTP/1.1 403"));
+  EXPECT_EQ(app_->requests, 1);
+}
+
+// Also where there is no TLS in between.
+TEST_F(TrustTest, ConnectionsEndWhenTheirCaGoesAndAnotherComesLater) {
+  begin(open());
+  const auto idle = connect_as_ann();
+  idle->say(kGet);
+  ASSERT_TRUE(comes(*idle, "hello"));
+  const auto busy = connect_as_ann();
+  app_->end_of_request = "never";
+  busy->say(kGet);
+  ASSERT_TRUE(turn_until(*worker_->loop, [&] { return !app_->heard().empty(); }));
+  gateway_.clear();
+  publish(open());
+  for (int i = 0; i < 10; ++i) worker_->loop->turn(1ms);
+  trust(other_);
+  publish(open());
+  for (int i = 0; i < 10; ++i) worker_->loop->turn(1ms);
+  app_->answer();
+  EXPECT_TRUE(turn_until(*worker_->loop, [&] { return idle->is_over() && busy->is_over(); }));
+  EXPECT_THAT(busy->received, HasSubstr("hello"));
 }
 
 TEST_F(TrustTest, AnotherCertificateOfOursEndsNothing) {

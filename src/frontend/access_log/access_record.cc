@@ -337,9 +337,9 @@ std::string_view AccessFormat::write(std::span<char> room, const AccessRecord& r
 // Each name once, with the first value that was sent under it: who reads a name twice may take
 // either. Rules may name many headers, a request has few: those are gone through. False: not all of
 // it is there.
-bool AccessFormat::write_headers(TextWriter& line,
-                                 std::span<const HeaderView> headers) const noexcept {
+bool AccessFormat::write_headers(TextWriter& line, const AccessRecord& record) const noexcept {
   if (headers_.empty()) return true;
+  const std::span<const HeaderView> headers = record.headers;
   JsonMap map{line, "headers"};
   for (std::size_t i = 0; i < headers.size(); ++i) {
     const auto found =
@@ -349,28 +349,30 @@ bool AccessFormat::write_headers(TextWriter& line,
       return equals_ignoring_case(one.name, headers[i].name);
     };
     if (std::ranges::any_of(headers.first(i), is_same)) continue;
-    map.add(found->name, found->is_hidden ? kHidden : headers[i].value);
+    const bool is_hidden = found->is_hidden || secrets_of(record).is_secret_header(found->name);
+    map.add(found->name, is_hidden ? kHidden : headers[i].value);
   }
   return map.end();
 }
 
-bool AccessFormat::write_cookies(TextWriter& line,
-                                 std::span<const HeaderView> headers) const noexcept {
+bool AccessFormat::write_cookies(TextWriter& line, const AccessRecord& record) const noexcept {
   if (cookies_.empty()) return true;
+  const std::span<const HeaderView> headers = record.headers;
   const bool has_any = std::ranges::any_of(
       headers, [](const HeaderView& one) { return equals_ignoring_case(one.name, "cookie"); });
   if (!has_any) return true;
   JsonMap map{line, "cookies"};
   for (const Wanted& one : cookies_) {
     const auto value = identity::find_cookie(headers, one.name);
-    if (value) map.add(one.name, one.is_hidden ? kHidden : *value);
+    const bool is_hidden = one.is_hidden || secrets_of(record).is_secret_cookie(one.name);
+    if (value) map.add(one.name, is_hidden ? kHidden : *value);
   }
   return map.end();
 }
 
 void AccessFormat::write_json(TextWriter& line, const AccessRecord& record,
                               std::uint64_t suppressed) const noexcept {
-  const ShownTarget target{secrets_, record.target};
+  const ShownTarget target{secrets_of(record), record.target};
   JsonLine json{line};
   json.begin("time");
   line.put('"');
@@ -398,8 +400,8 @@ void AccessFormat::write_json(TextWriter& line, const AccessRecord& record,
     json.begin("through_trusted");
     line.put("true");
   }
-  bool is_whole = write_headers(line, record.headers);
-  is_whole &= write_cookies(line, record.headers);
+  bool is_whole = write_headers(line, record);
+  is_whole &= write_cookies(line, record);
   json.text("request_id", record.request_id);
   json.text("trace_id", trace_of(record));
   json.number("bytes_in", record.bytes_in);
@@ -422,12 +424,12 @@ void AccessFormat::write_text(TextWriter& line, const AccessRecord& record,
   line.put(" [");
   write_log_time(line, record.at);
   line.put(']');
-  put_request(line, record, ShownTarget{secrets_, record.target}.text());
+  put_request(line, record, ShownTarget{secrets_of(record), record.target}.text());
   line.number(record.status);
   line.put(' ');
   line.number(record.bytes_out);
   line.put(' ');
-  const ShownTarget referer{secrets_, header_of(record, "referer")};
+  const ShownTarget referer{secrets_of(record), header_of(record, "referer")};
   put_quoted(line, referer.text());
   line.put(' ');
   put_quoted(line, header_of(record, "user-agent"));

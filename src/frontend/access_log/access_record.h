@@ -64,6 +64,9 @@ struct AccessRecord {
   std::uint64_t bytes_out = 0;
   UpstreamRecord upstream;
   const engine::Op* op = nullptr;  // decided and not settled; null: it never came to that
+  // Of the configuration that the request was decided by; null: that of the format. A reload may
+  // have moved keys to another header, field or cookie since.
+  const LogSecrets* secrets = nullptr;
 };
 
 // Whether the gateway itself said no.
@@ -105,10 +108,11 @@ class AccessFormat {
   [[nodiscard]] static std::vector<Wanted> wanted(std::vector<std::string> shown,
                                                   std::vector<std::string> named,
                                                   IsSecret&& is_secret);
-  [[nodiscard]] bool write_headers(TextWriter& line,
-                                   std::span<const HeaderView> headers) const noexcept;
-  [[nodiscard]] bool write_cookies(TextWriter& line,
-                                   std::span<const HeaderView> headers) const noexcept;
+  [[nodiscard]] bool write_headers(TextWriter& line, const AccessRecord& record) const noexcept;
+  [[nodiscard]] bool write_cookies(TextWriter& line, const AccessRecord& record) const noexcept;
+  [[nodiscard]] const LogSecrets& secrets_of(const AccessRecord& record) const noexcept {
+    return record.secrets != nullptr ? *record.secrets : secrets_;
+  }
 
   LogForm form_;
   std::vector<Wanted> headers_;  // by name, each once

@@ -98,8 +98,7 @@ bool Connection::write_request_head() {
     // Every request gets an id of ours, or keeps its own, whatever the client is trusted with.
     dropped += !may_pass && (word != ProxyWord::request_id || has_underscore(name)) ? 1U : 0U;
   }
-  dropped +=
-      leave_out_unbelieved(passed, gateway_.worker_.address_header(), exchange.through_trusted);
+  dropped += leave_out_unbelieved(passed, options().client_ip_header, exchange.through_trusted);
   gateway_.counts_.headers_dropped += dropped;
   if (options().generate_traces) start_trace(passed);
   const UpstreamOptions& upstream = exchange.group->options();

@@ -72,7 +72,8 @@ void Connection::tell_observer() {
       .bytes_in = exchange.upload.bytes(),
       .bytes_out = exchange.download.bytes() + exchange.answer_bytes,
       .upstream = {},
-      .op = exchange.decided && !exchange.op.waiting() ? &exchange.op : nullptr};
+      .op = exchange.decided && !exchange.op.waiting() ? &exchange.op : nullptr,
+      .secrets = &options().log_secrets};
   if (in_.floor > 0) {
     record.method = head().method;
     record.host = head().host;

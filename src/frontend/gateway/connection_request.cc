@@ -80,6 +80,11 @@ Connection::Step Connection::begin_request() {
     keep_alive_ = false;
     return answer(403, "the client certificate has expired");
   }
+  // Its headers came in parts, and the certificate was verified by CAs of before.
+  if (is_outdated()) [[unlikely]] {
+    keep_alive_ = false;
+    return answer(403, "the CAs of client certificates have changed");
+  }
   const auto [completion, resolved] = decide(view);
   exchange.decided = true;
 

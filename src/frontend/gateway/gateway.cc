@@ -47,10 +47,10 @@ Gateway::~Gateway() {
 }
 
 void Gateway::use_tls(std::shared_ptr<const net::TlsServer> tls) {
-  const bool trusts_others =
-      tls_ != nullptr && tls != nullptr && tls_->client_trust() != tls->client_trust();
+  const net::TlsServer::ClientTrust trust =
+      tls != nullptr ? tls->client_trust() : net::TlsServer::ClientTrust{};
   tls_ = std::move(tls);
-  if (!trusts_others) return;
+  if (std::exchange(client_trust_, trust) == trust) return;
   ++trust_;
   for (Connection* one = idle_.front(); one != nullptr;) {
     Connection& connection = *one;

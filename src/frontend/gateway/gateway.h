@@ -116,7 +116,8 @@ class Gateway {
   ConnectionCounts& connection_counts_;
   std::shared_ptr<Routing> routing_;
   std::shared_ptr<const net::TlsServer> tls_;
-  std::uint32_t trust_ = 0;  // counts how often the trust in clients has changed
+  net::TlsServer::ClientTrust client_trust_{};  // without TLS none is trusted by a certificate
+  std::uint32_t trust_ = 0;                     // counts how often that has changed
   net::LingeringCloser lingering_;
   BufferPool buffers_;
   SparePool<Exchange> exchanges_;

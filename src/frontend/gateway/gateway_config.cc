@@ -49,6 +49,8 @@ class GatewayReader {
 
   [[nodiscard]] std::shared_ptr<const GatewayConfig> read() {
     options_.identifying_headers = context_.identifying_headers;
+    options_.client_ip_header = context_.client_ip_header;
+    options_.log_secrets = context_.log_secrets;
     options_.trusted_proxies = identity::IpRangeSet{context_.trusted_proxies};
     for (const Node* one : written_.listen) {
       config_.listeners.push_back(listener(*one));

@@ -3,6 +3,7 @@
 // Plain data, checked by whoever reads the configuration. Immutable once the gateway has it.
 #pragma once
 
+#include "frontend/access_log/log_secrets.h"
 #include "frontend/gateway/forwarding.h"
 #include "frontend/metrics/request_meters.h"
 #include "frontend/responses/answers.h"
@@ -114,6 +115,9 @@ struct GatewayOptions {
   identity::IpRangeSet trusted_proxies;  // who may speak the PROXY protocol
   // Headers that clients are told apart by, in lower case: with _ for - they do not pass.
   std::vector<std::string> identifying_headers;
+  // That trusted proxies write the client's address to, in lower case; empty: none of its own.
+  std::string client_ip_header;
+  frontend::LogSecrets log_secrets;  // what the log hides of requests
 };
 
 }  // namespace sluice::gateway

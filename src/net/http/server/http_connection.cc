@@ -42,7 +42,10 @@ HttpConnection::~HttpConnection() {
 
 bool HttpConnection::open(FileDescriptor descriptor, std::shared_ptr<const TlsServer> tls) {
   if (stream_.open(server_.loop_, std::move(descriptor)).is_failed()) return false;
-  if (tls != nullptr && !stream_.start_tls(std::move(tls))) return false;
+  if (tls != nullptr) {
+    client_trust_ = tls->client_trust();
+    if (!stream_.start_tls(std::move(tls))) return false;
+  }
   request_began_ = server_.loop_.now().mono;
   server_.loop_.set(timer_, server_.options_.header_timeout);
   return true;
@@ -98,6 +101,19 @@ void HttpConnection::drain() {
   finish_stream();
 }
 
+bool HttpConnection::is_outdated() const noexcept {
+  return stream_.tls() != nullptr && client_trust_ != server_.client_trust_;
+}
+
+bool HttpConnection::is_leaving() const noexcept { return server_.is_draining_ || is_outdated(); }
+
+// Why a client that was let in by its handshake is not any more; null: it still is.
+const char* HttpConnection::lost_trust() const noexcept {
+  if (is_outdated()) return "The CAs of client certificates have changed: connect again.";
+  const bool has_expired = server_.loop_.now().wall() >= certificate_until_;
+  return has_expired ? "The client certificate has expired." : nullptr;
+}
+
 // A client that has closed its side only may still read: it gets its response, unless that may
 // never come.
 bool HttpConnection::is_gone() const noexcept {
@@ -115,7 +131,9 @@ HttpConnection::Step HttpConnection::shake_hands() {
     return fail(400, "This port speaks TLS: use https.");
   }
   if (!result.is_done()) return Step::gone;
+  if (is_outdated()) return Step::gone;
   if (tls != nullptr) tls_subject_ = tls->verified_subject();
+  if (!tls_subject_.empty()) certificate_until_ = tls->peer_valid_until();
   phase_ = Phase::idle;
   return Step::again;
 }
@@ -149,6 +167,7 @@ HttpConnection::Step HttpConnection::begin_request(std::size_t head_bytes) {
   reader_ = BodyReader{head.body, trailers_};
   body_.clear();
   phase_ = Phase::body;
+  if (const char* const why = lost_trust()) return fail(403, why);
   const bool has_length = head.body.kind == BodyFraming::Kind::length;
   if (has_length && head.body.length > body_bytes_max_) return fail(413, "The body is too large.");
   if (std::optional<HttpResponse> response = rejection()) return reject(*std::move(response));

@@ -44,6 +44,8 @@ class HttpConnection : public ListHook {
   [[nodiscard]] bool open(FileDescriptor descriptor, std::shared_ptr<const TlsServer> tls);
   // As soon as the request has its response.
   void drain();
+  // The server drains, or has come to trust other clients than at the handshake.
+  [[nodiscard]] bool is_leaving() const noexcept;
 
   // When the client last took some bytes of a response, or was given one.
   [[nodiscard]] MonoTime last_progress() const noexcept { return last_progress_; }
@@ -91,6 +93,8 @@ class HttpConnection : public ListHook {
   [[nodiscard]] Step handle();
   [[nodiscard]] Step next_request();
   [[nodiscard]] bool is_gone() const noexcept;
+  [[nodiscard]] bool is_outdated() const noexcept;
+  [[nodiscard]] const char* lost_trust() const noexcept;
 
   [[nodiscard]] Step fail(std::uint16_t status, const char* why);
   [[nodiscard]] Step reject(HttpResponse response);
@@ -122,6 +126,8 @@ class HttpConnection : public ListHook {
   MonoTime request_began_;
   MonoTime last_progress_;
   std::string tls_subject_;
+  WallTime certificate_until_ = kWallTimeEnd;  // the client's expires; without one, never
+  TlsServer::ClientTrust client_trust_{};
 
   // The request.
   std::unique_ptr<char[]> buffer_;  // null while idle

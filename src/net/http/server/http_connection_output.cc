@@ -103,7 +103,7 @@ void HttpConnection::set_response(HttpResponse response, bool has_length) {
 // Behind what is there already. False: a handler's mistake, and nothing was written.
 bool HttpConnection::write_headers(const HttpResponse& response, const BodyFraming& framing) {
   if (response.status < 200 || response.status > 599) return false;
-  if (server_.is_draining_) keep_alive_ = false;
+  if (is_leaving()) keep_alive_ = false;
   std::array<char, kResponseHeadBytes> room;  // not cleared: only what is filled is read
   std::array<char, kHttpDateBytes> date;
   HeadWriter writer{room};
@@ -151,7 +151,8 @@ HttpConnection::Step HttpConnection::write_response() {
   const IoResult result = write_some();
   if (result.is_blocked()) return Step::wait;
   if (!result.is_done()) return Step::gone;
-  if (keep_alive_) return next_request();
+  // The server may have begun to drain since the headers were written.
+  if (keep_alive_ && !is_leaving()) return next_request();
   // Something of the request may still be on its way: closing now would destroy the response.
   server_.lingering_.close(stream_);
   return Step::gone;
@@ -194,13 +195,14 @@ bool HttpConnection::begin_stream(HttpResponse headers, const StreamOptions& opt
     return false;
   }
   is_chunked_ = head.minor_version == 1;
-  if (!is_chunked_ || server_.is_draining_) keep_alive_ = false;
+  if (!is_chunked_ || is_leaving()) keep_alive_ = false;
   if (!write_headers(headers, {.kind = is_chunked_ ? Kind::chunked : Kind::until_close})) {
     respond({.status = 0, .headers = {}, .body = {}});
     return false;
   }
   otherwise_.reset();
   stream_options_ = options;
+  unsent_ = 0;  // whatever the last heartbeat of an earlier stream left
   phase_ = Phase::streaming;
   server_.long_lived_.push_back(*this);
   note_progress();
@@ -274,7 +276,7 @@ HttpConnection::Step HttpConnection::beat() {
 
 void HttpConnection::finish_stream() {
   if (is_chunked_) out_ += kLastChunk;
-  if (server_.is_draining_) keep_alive_ = false;
+  if (is_leaving()) keep_alive_ = false;
   leave_long_lived();
   phase_ = Phase::responding;
   note_progress();
@@ -283,6 +285,7 @@ void HttpConnection::finish_stream() {
 
 void HttpConnection::cut_stream() {
   phase_ = Phase::cut;
+  timer_.cancel();  // a heartbeat may be due in this very turn
   if (!is_calling_) run_later();
 }
 

@@ -22,6 +22,17 @@ std::vector<std::string_view> parts_of(std::string_view path) {
 // get one.
 bool is_dots(std::string_view value) noexcept { return value == "." || value == ".."; }
 
+// A decoded parameter may hold separators, those of other systems included.
+bool has_dots(std::string_view value) noexcept {
+  constexpr std::string_view kSeparators = "/\\";
+  while (true) {
+    const std::size_t end = value.find_first_of(kSeparators);
+    if (is_dots(value.substr(0, end))) return true;
+    if (end == std::string_view::npos) return false;
+    value.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace
 
 // ---- filling ----------------------------------------------------------------------------------
@@ -89,7 +100,7 @@ bool HttpRoutes::take_parameters(const Path& path, const Parts& parts,
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!path.segments[i].is_parameter) continue;
     std::optional<std::string> value = percent_decoded(parts[i]);
-    if (!value || is_dots(*value)) return false;
+    if (!value || has_dots(*value)) return false;
     into.push_back({.name = path.segments[i].text, .value = *std::move(value)});
   }
   return true;

@@ -1,9 +1,10 @@
 // Which handler responds to which path and method.
 //
 // A pattern is a path whose segments may be parameters: /v1/rules/{name}. A parameter takes one
-// segment, decoded, never an empty one, "." or "..". All other segments are compared as sent, so
-// that an escaped or dotted spelling of a path matches nothing. Where several patterns match, the
-// one with a plain segment at the first difference wins. Filled at start; immutable in use.
+// segment, decoded, never an empty one, and none that has "." or ".." between escaped slashes or
+// backslashes. All other segments are compared as sent, so that an escaped or dotted spelling of a
+// path matches nothing. Where several patterns match, the one with a plain segment at the first
+// difference wins. Filled at start; immutable in use.
 #pragma once
 
 #include "net/http/http_response.h"

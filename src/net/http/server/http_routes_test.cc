@@ -68,10 +68,14 @@ TEST_F(Routes, DecodeParameters) {
             "e");
   for (const char* path :
        {"/v1/rules/%", "/v1/rules/%4", "/v1/rules/%zz", "/v1/rules/a%00b", "/v1/rules/a%0d%0ab",
-        "/v1/rules/%ff", "/v1/rules/%2e", "/v1/rules/%2E%2e"}) {
+        "/v1/rules/%ff", "/v1/rules/%2e", "/v1/rules/%2E%2e",
+        // Of these a handler could make a path out of its folder.
+        "/v1/rules/%2e%2e%2fx", "/v1/rules/..%2Fx", "/v1/rules/a%2F..%2Fb", "/v1/rules/a%2f%2e%2e",
+        "/v1/rules/a%2f.", "/v1/rules/..%5cx", "/v1/rules/a%5C%2E%2E"}) {
     EXPECT_EQ(found(path), "malformed") << path;
   }
   for (const char* path : {"/v1/rules/.", "/v1/rules/.."}) EXPECT_EQ(found(path), "none") << path;
+  EXPECT_EQ(found("/v1/rules/..a%2F.b%2Fc."), "/v1/rules/{name} name=..a/.b/c.");
 }
 
 TEST_F(Routes, KnowTheMethodsOfAPath) {

@@ -9,9 +9,13 @@ namespace sluice::net {
 HttpServer::HttpServer(EventLoop& loop, const HttpRoutes& routes, HttpServerOptions options)
     : loop_(loop), routes_(routes), options_(std::move(options)), lingering_(loop) {}
 
+// A handler that hears of its client's end may respond to others, which moves them to a list that
+// was emptied before.
 HttpServer::~HttpServer() {
-  for (List<HttpConnection>* const list : {&waiting_, &handled_, &responding_, &long_lived_}) {
-    while (HttpConnection* const connection = list->front()) destroy(*connection);
+  while (count_ > 0) {
+    for (List<HttpConnection>* const list : {&waiting_, &handled_, &responding_, &long_lived_}) {
+      while (HttpConnection* const connection = list->front()) destroy(*connection);
+    }
   }
 }
 
@@ -32,7 +36,17 @@ void HttpServer::make_room() noexcept {
 
 void HttpServer::accept(Accepted accepted) { add(std::move(accepted), nullptr); }
 
-void HttpServer::accept_tls(Accepted accepted) { add(std::move(accepted), tls_); }
+// Without a context there is nothing to encrypt with, and nothing is served in clear instead.
+void HttpServer::accept_tls(Accepted accepted) {
+  if (tls_ != nullptr) add(std::move(accepted), tls_);
+}
+
+void HttpServer::use_tls(std::shared_ptr<const TlsServer> tls) {
+  tls_ = std::move(tls);
+  const TlsServer::ClientTrust before = std::exchange(
+      client_trust_, tls_ != nullptr ? tls_->client_trust() : TlsServer::ClientTrust{});
+  if (client_trust_ != before) close_leaving();
+}
 
 void HttpServer::add(Accepted accepted, std::shared_ptr<const TlsServer> tls) {
   make_room();
@@ -49,14 +63,20 @@ void HttpServer::destroy(HttpConnection& connection) noexcept {
   delete &connection;
 }
 
-// A connection moves to another list at most, or goes; none of the others does.
 void HttpServer::drain() {
   is_draining_ = true;
+  close_leaving();
+}
+
+// A handler that hears of the end of its request may respond to others, which then leave whatever
+// list they are in: each is looked up again, and returns to its list before it is told.
+void HttpServer::close_leaving() {
   for (List<HttpConnection>* const list : {&waiting_, &long_lived_}) {
-    for (HttpConnection* connection = list->front(); connection != nullptr;) {
-      HttpConnection* const next = list->behind(*connection);
-      connection->drain();
-      connection = next;
+    List<HttpConnection> left;
+    left.take(*list);
+    while (HttpConnection* const connection = left.front()) {
+      list->push_back(*connection);
+      if (connection->is_leaving()) connection->drain();
     }
   }
 }

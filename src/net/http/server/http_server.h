@@ -84,16 +84,18 @@ class HttpServer {
   ~HttpServer();
 
   void accept(Accepted accepted);
-  // With what use_tls was given last.
+  // With what use_tls was given last; closed at once where that was nothing.
   void accept_tls(Accepted accepted);
-  void use_tls(std::shared_ptr<const TlsServer> tls) noexcept { tls_ = std::move(tls); }
+  // Where other clients are trusted than before, connections under TLS close as by drain().
+  void use_tls(std::shared_ptr<const TlsServer> tls);
 
   // Closes every connection as soon as its request has its response: idle ones at once, long polls
   // with the response of their deadline, streams at their present end. Connections that come later
   // get one response.
   void drain();
 
-  [[nodiscard]] std::size_t connections() const noexcept { return count_; }
+  // Those that only wait for the client to have read the last response included.
+  [[nodiscard]] std::size_t connections() const noexcept { return count_ + lingering_.size(); }
   [[nodiscard]] std::size_t long_lived() const noexcept { return long_lived_count_; }
   [[nodiscard]] const HttpServerCounts& counts() const noexcept { return counts_; }
 
@@ -101,6 +103,7 @@ class HttpServer {
   friend class HttpConnection;
   void add(Accepted accepted, std::shared_ptr<const TlsServer> tls);
   void make_room() noexcept;
+  void close_leaving();
   void destroy(HttpConnection& connection) noexcept;
   [[nodiscard]] HttpResponse error(std::uint16_t status, std::string_view why) const;
 
@@ -108,6 +111,7 @@ class HttpServer {
   const HttpRoutes& routes_;
   const HttpServerOptions options_;
   std::shared_ptr<const TlsServer> tls_;
+  TlsServer::ClientTrust client_trust_{};
   LingeringCloser lingering_;
   bool is_draining_ = false;
   std::size_t count_ = 0;

@@ -190,6 +190,17 @@ TEST_F(Later, HandlesOutliveTheServer) {
   EXPECT_TRUE(until([&] { return one->is_over() && other->is_over(); }));
 }
 
+// What hears of the server's end may still end what it holds, however late its turn comes.
+TEST_F(Later, AHandleMayBeUsedWhileTheServerEnds) {
+  const Client poll = ask(get("/poll"));
+  const Client events = ask(get("/events"));
+  kept_.front().on_gone([this] { streams_.front().finish(); });
+  server_ = nullptr;
+  settle();
+  EXPECT_FALSE(streams_.front().is_open());
+  EXPECT_TRUE(until([&] { return poll->is_over() && events->is_over(); }));
+}
+
 TEST_F(Later, HandlesMove) {
   const Client client = ask(get("/later"));
   Responder other = std::move(kept_.front());
@@ -269,6 +280,22 @@ TEST_F(Later, AStreamThatIsAbandonedIsNotComplete) {
     EXPECT_TRUE(until([&] { return client->is_over(); }));
     EXPECT_TRUE(client->failure.has_value()) << "it does not look like the end";
   }
+}
+
+TEST_F(Later, AStreamIsAbandonedInTheTurnOfItsHeartbeat) {
+  routes_.add("GET", "/abandon", [this](const HttpRequest&) {
+    streams_.clear();
+    return text_response(200, "abandoned\n");
+  });
+  const Client events = ask(get("/events"));
+  const Client other = connect();
+  (void)said(*other, get("/short"), "short\n");
+  clock_.advance(16s);
+  EXPECT_TRUE(said(*other, get("/abandon"), "abandoned\n").starts_with("HTTP/1.1 200"));
+  EXPECT_TRUE(until([&] { return events->is_over(); }));
+  EXPECT_TRUE(events->failure.has_value()) << "it does not look like the end";
+  EXPECT_EQ(events->received.find("408"), std::string::npos) << events->received;
+  EXPECT_EQ(server_->counts().timed_out, 0U);
 }
 
 TEST_F(Later, HeartbeatsKeepAStreamAlive) {
@@ -365,6 +392,31 @@ TEST_F(Later, AStreamIsCutWhoseClientTakesNothing) {
   pass(16s);
   EXPECT_EQ(gone_, 1);
   EXPECT_EQ(server_->counts().timed_out, 1U);
+}
+
+// What the client left unread of one stream does not count against the next.
+TEST_F(Later, EveryStreamHasItsOwnHeartbeats) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+  Talker client{*loop_};
+  client.open(FileDescriptor{ends[0]});
+  server_->accept({.descriptor = FileDescriptor{ends[1]}, .peer = {.is_local = true}});
+  client.say(get("/events"));
+  ASSERT_TRUE(comes(client, "\r\n\r\n"));
+  client.listens = false;
+  EXPECT_TRUE(streams_.front().write("unread"));
+  settle();
+  pass(16s);
+  EXPECT_EQ(gone_, 0);
+  streams_.front().finish();
+  settle();
+  client.say(get("/events"));
+  ASSERT_TRUE(until([&] { return streams_.size() == 2; }));
+  settle();
+  pass(16s);
+  EXPECT_EQ(gone_, 0) << "an interval is not enough";
+  pass(16s);
+  EXPECT_EQ(gone_, 1);
 }
 
 TEST_F(Later, ProducersWriteAgainFromInside) {
@@ -465,16 +517,45 @@ TEST_F(Later, DrainingEndsWhatHasNoEnd) {
   EXPECT_TRUE(until([&] { return slow->is_over(); }));
   EXPECT_TRUE(slow->received.ends_with("short\n"));
   EXPECT_NE(slow->received.find("Connection: close"), std::string::npos);
-  EXPECT_EQ(server_->connections(), 1U);
+  for (const Client* over : {&poll, &events, &slow}) (*over)->stream.close();
+  EXPECT_TRUE(until([&] { return server_->connections() == 1; }));
   kept_.front().send(text_response(200, "in time"));
   EXPECT_TRUE(until([&] { return later->is_over(); }));
   EXPECT_TRUE(later->received.ends_with("in time"));
-  EXPECT_EQ(server_->connections(), 0U);
+  later->stream.close();
+  EXPECT_TRUE(until([&] { return server_->connections() == 0; }));
   // Who comes late is served once.
   const Client late = connect();
   late->say(get("/short") + get("/short"));
   EXPECT_TRUE(until([&] { return late->is_over(); }));
   EXPECT_EQ(count_of(late->received, "HTTP/1.1 200"), 1U);
+}
+
+// What hears of one's end may respond to the next.
+TEST_F(Later, AHandleMayBeUsedWhileTheServerDrains) {
+  const Client first = ask(get("/poll"));
+  const Client second = ask(get("/poll"));
+  kept_.front().on_gone([this] { kept_.back().send(text_response(200, "the other")); });
+  server_->drain();
+  EXPECT_TRUE(until([&] { return first->is_over() && second->is_over(); }));
+  EXPECT_TRUE(first->received.starts_with("HTTP/1.1 503")) << first->received;
+  EXPECT_TRUE(second->received.ends_with("the other")) << second->received;
+}
+
+// Its headers promised a connection that stays open; draining closes it all the same.
+TEST_F(Later, DrainingClosesBehindAResponseThatHadBegun) {
+  const Client slow = connect(4096);
+  slow->listens = false;
+  slow->say(get("/long"));
+  settle();
+  server_->drain();
+  slow->listens = true;
+  slow->talk();
+  EXPECT_TRUE(until([&] { return slow->is_over(); }));
+  EXPECT_GT(slow->received.size(), kLong);
+  EXPECT_EQ(server_->connections(), 1U) << "until the client has read all and closes";
+  slow->stream.close();
+  EXPECT_TRUE(until([&] { return server_->connections() == 0; }));
 }
 
 }  // namespace

@@ -142,5 +142,123 @@ TEST_F(UnderTls, AHandshakeHasItsTime) {
   EXPECT_EQ(server_->connections(), 0U);
 }
 
+// It has no way to encrypt, and serves nothing in clear.
+TEST_F(UnderTls, WithoutAContextNothingIsServed) {
+  for (const bool had_one : {false, true}) {
+    if (had_one) {
+      server_->use_tls(server());
+      server_->use_tls(nullptr);
+    }
+    const auto plain = connect(nullptr);
+    EXPECT_EQ(said(*plain, get("/who"), "\n"), "");
+    EXPECT_TRUE(plain->is_over());
+    EXPECT_EQ(server_->connections(), 0U);
+  }
+}
+
+// ---- trust in clients -------------------------------------------------------------------------
+
+class Trust : public UnderTls {
+ protected:
+  // Requires certificates of one of the two CAs.
+  [[nodiscard]] testing::ServerPtr trusting(const sluice::testing::Authority& authority) const {
+    TlsServerOptions options = server_options();
+    options.client_auth = ClientAuth::required;
+    options.client_ca_file = authority.file();
+    return server(options);
+  }
+  std::unique_ptr<Talker> connect_as_person() {
+    TlsClientOptions as = client_options();
+    as.certificate = testing::files(person_);
+    return connect(client(as));
+  }
+
+  sluice::testing::Authority other_{folder_, "other"};
+  sluice::testing::IssuedCertificate person_ =
+      authority_.issue("person", {.common_name = "ops", .names = {}});
+};
+
+TEST_F(Trust, ConnectionsEndWithTheCasThatTheyBeganUnder) {
+  for (const bool is_removed_between : {false, true}) {
+    streams_.clear();
+    server_->use_tls(trusting(authority_));
+    const auto idle = connect_as_person();
+    EXPECT_TRUE(said(*idle, get("/who"), "\n").ends_with("CN=ops\n"));
+    const auto halfway = connect_as_person();
+    EXPECT_TRUE(said(*halfway, get("/who"), "\n").ends_with("CN=ops\n"));
+    halfway->say("GET /who HTTP/1.1\r\n");
+    const auto events = connect_as_person();
+    events->say(get("/events"));
+    ASSERT_TRUE(loop_.until([&] { return events->received.ends_with("\r\n\r\n"); }));
+    for (int i = 0; i < 5; ++i) loop_->turn(Nanos{0});  // reads what came halfway
+    server_->use_tls(trusting(authority_));
+    for (int i = 0; i < 5; ++i) loop_->turn(Nanos{0});
+    EXPECT_FALSE(idle->is_over() || events->is_over()) << "the same CAs";
+    if (is_removed_between) server_->use_tls(nullptr);
+    server_->use_tls(trusting(other_));
+    EXPECT_TRUE(loop_.until([&] { return idle->is_over() && events->is_over(); }));
+    EXPECT_TRUE(events->received.ends_with("0\r\n\r\n")) << "complete at its present end";
+    EXPECT_FALSE(streams_.front().is_open());
+    const std::string rejected = said(*halfway, "Host: localhost\r\n\r\n", "nothing");
+    EXPECT_TRUE(rejected.starts_with("HTTP/1.1 403")) << rejected;
+    EXPECT_TRUE(halfway->is_over());
+  }
+}
+
+// What is in flight gets its response, and its connection no other request.
+TEST_F(Trust, AResponseThatHadBegunIsTheLastOfItsConnection) {
+  server_->use_tls(trusting(authority_));
+  TlsClientOptions as = client_options();
+  as.certificate = testing::files(person_);
+  const auto slow = connect(client(as), 4096);
+  ASSERT_TRUE(said(*slow, get("/who"), "\n").ends_with("CN=ops\n"));
+  slow->listens = false;
+  slow->say(get("/long") + get("/who"));
+  for (int i = 0; i < 20; ++i) loop_->turn(Nanos{0});
+  server_->use_tls(trusting(other_));
+  slow->listens = true;
+  slow->talk();
+  EXPECT_TRUE(loop_.until([&] { return slow->is_over(); }));
+  EXPECT_GT(slow->received.size(), kLong);
+  EXPECT_FALSE(slow->received.ends_with("CN=ops\n"));
+}
+
+TEST_F(Trust, AHandshakeUnderFormerCasComesToNothing) {
+  server_->use_tls(trusting(authority_));
+  const auto early = connect_as_person();
+  server_->use_tls(trusting(other_));
+  EXPECT_EQ(said(*early, get("/who"), "\n"), "");
+}
+
+TEST_F(Trust, ACertificateThatExpiresEndsItsConnection) {
+  class LaterClock final : public Clock {
+   public:
+    [[nodiscard]] Now now() const noexcept override {
+      Now now = system_.now();
+      now.wall_offset += later;
+      return now;
+    }
+    Nanos later{0};
+
+   private:
+    SystemClock system_;
+  };
+  LaterClock clock;
+  server_ = nullptr;
+  loop_.loop = EventLoop::create(clock).value();
+  server_ = std::make_unique<HttpServer>(*loop_, routes_);
+  server_->use_tls(trusting(authority_));
+  {
+    const auto one = connect_as_person();
+    clock.later = 23h;
+    EXPECT_TRUE(said(*one, get("/who"), "\n").ends_with("CN=ops\n"));
+    clock.later = 25h;  // longer than certificates of the test are valid
+    EXPECT_TRUE(said(*one, get("/who"), "nothing").starts_with("HTTP/1.1 403"));
+    EXPECT_TRUE(one->is_over());
+  }
+  server_ = nullptr;
+  loop_.loop = nullptr;
+}
+
 }  // namespace
 }  // namespace sluice::net
