@@ -210,8 +210,8 @@ class Decider {
   // decider_settle.cc
   static void give_back(const Op::Held& held, Now now) noexcept;
   static void charge_promised(const Op::Held& held, Now now) noexcept;
-  static void correct(Op& op, std::size_t place, store::Cost actual, Now now) noexcept;
-  static void charge_more(Op& op, std::size_t place, store::Cost cost, Now now) noexcept;
+  void correct(Op& op, std::size_t place, store::Cost actual, Now now) noexcept;
+  void charge_more(Op& op, std::size_t place, store::Cost cost, Now now) noexcept;
   static void leave_queue(Op& op) noexcept;
 
   store::Store& store_;
