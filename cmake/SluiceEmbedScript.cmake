@@ -15,11 +15,11 @@ file(
   "// Written at build time by SluiceEmbedScript.cmake.
 #include \"${HEADER}\"
 
-namespace sluice::cli {
+namespace ${NAMESPACE} {
 
 std::string_view ${FUNCTION}(std::string_view name) noexcept {
 ${cases}  return {};
 }
 
-}  // namespace sluice::cli
+}  // namespace ${NAMESPACE}
 ")
