@@ -30,7 +30,7 @@ FunctionLibrary function_library() { return function_library_with(function_file(
 FunctionLibrary function_library_with(std::string_view clock) {
   std::string text{clock};
   for (const char* const name : kFunctionFiles) text += function_file(name);
-  SipHash13 hash{DigestSecret{}};  // not against anybody: it tells releases apart
+  SipHash13 hash{DigestSecret{}};  // no secret: it only tells releases apart
   hash.append(text);
   std::string name = fmt::format("sluice_{:016x}", hash.finish().low);
   replace_all(text, kNamePlace, name);

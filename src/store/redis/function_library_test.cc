@@ -7,7 +7,7 @@
 namespace sluice::store {
 namespace {
 
-// The name follows the text: whoever changes a function changes what it is called.
+// The name follows the text: a changed function has another name.
 TEST(FunctionLibrary, IsNamedAfterItsText) {
   const FunctionLibrary shipped = function_library();
   EXPECT_EQ(shipped.name.size(), std::string{"sluice_"}.size() + 16);

@@ -266,7 +266,7 @@ class LeaseHistory {
     if (!reservation.seat) {
       tokens = std::min(tokens, has_room ? peeked().decision.remaining : 0);
     }
-    if (tokens == 0) return refuse(one, number);
+    if (tokens == 0) return reject(one, number);
 
     const std::int64_t lasts = usable(micros(reservation.duration));
     ModelAnswer answer = peeked();
@@ -287,7 +287,7 @@ class LeaseHistory {
     call({.answers = {answer}}, number, true);
   }
 
-  void refuse(const ModelField::Trial& one, SharedSequence number) {
+  void reject(const ModelField::Trial& one, SharedSequence number) {
     ModelAnswer answer = one.answer;
     if (answer.decision.allowed()) {
       answer = peeked();
@@ -369,6 +369,41 @@ TEST(Leases, BehaveAsTheModelDoes) {
     const std::string difference = LeaseHistory{redis, library.name, seed}.run(200);
     ASSERT_TRUE(difference.empty()) << "SLUICE_SEED=" << seed << " " << difference;
   }
+}
+
+// A key that lives for long does not collect the sessions of processes that ended: a new session
+// removes those silent for an hour.
+TEST(Leases, ForgetSilentSessions) {
+  RedisServer redis;
+  const FunctionLibrary library = function_library_with(kClockOfArguments);
+  ASSERT_FALSE(redis.ask({"FUNCTION", "LOAD", library.library}).is_error());
+  const SharedLimit limit =
+      compile_shared({.algorithm = Algorithm::fixed_window, .amount = 100, .period = 366 * 24h})
+          .value();
+  const SharedCheck check{.limit = &limit};
+  const std::string key = shared_key({});
+  CallArguments arguments;
+  constexpr std::int64_t kStart = 1'800'000'000'000'000;
+  constexpr std::int64_t kHour = 3'600'000'000;
+  const auto charge = [&](std::uint64_t session, std::int64_t after) {
+    write_charge(arguments, std::span{&check, 1}, {.session = session, .sequence = 1}, WallTime{});
+    std::vector<std::string_view> command{"FCALL", library.name, "1", key};
+    for (std::size_t i = 0; i < arguments.size(); ++i) command.push_back(arguments[i]);
+    const std::string now = std::to_string(kStart + after);
+    command.push_back(now);
+    return redis.ask(command).numbers().front();
+  };
+  EXPECT_EQ(charge(1, 0), 1);
+  EXPECT_EQ(charge(2, 1), 1);
+  EXPECT_EQ(charge(3, kHour), 1);  // the first two were heard within the hour
+  EXPECT_EQ(redis.ask({"HGET", key, "@"}).text,
+            "0000000000000001 0000000000000002 0000000000000003");
+  EXPECT_EQ(charge(1, kHour), 2);  // applied before
+  EXPECT_EQ(charge(4, kHour + 1), 1);
+  EXPECT_EQ(redis.ask({"HGET", key, "@"}).text,
+            "0000000000000002 0000000000000003 0000000000000004");
+  EXPECT_EQ(redis.ask({"HEXISTS", key, "@0000000000000001"}).number, 0);
+  EXPECT_EQ(redis.ask({"HEXISTS", key, "@0000000000000002"}).number, 1);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ std::optional<Diagnostic> check_whole(const Limit& limit) {
   return not_whole("slot_ttl", limit.slot_ttl.value_or(Nanos{0}));
 }
 
-// The default width need not be a whole number; nobody chose it, so it may be.
+// The default width need not be whole. The operator did not choose it, so it is rounded.
 Limit with_whole_width(Limit limit) {
   if (limit.algorithm == Algorithm::sliding_buckets && !limit.bucket_width) {
     limit.bucket_width = rounded_up(Nanos{ceil_div(limit.period.count(), core::kSlicesDefault)});
@@ -72,8 +72,14 @@ core::GcraLimit bucket_in_micros(const Limit& limit) noexcept {
           .fraction_bits = bits};
 }
 
-// The largest number a function forms is a level and a cost on top of it, or `possible` and two
-// steps of the clock; twice `possible` is above both. Only a queue can be that long.
+// Of a bucket, the largest number a function forms is a level and a cost on top of it, or
+// `possible` and two steps of the clock; twice `possible` is above both. Only a queue can be that
+// long.
+//
+// The other kinds need no check. Instants in microseconds, and what a limit adds to them, are below
+// 2^53 until the year 2255; counts are a few 1e9 at most; an interval bucket's tokens of a minute
+// and a burst are below 2^37. Their products are divided digit by digit (functions/numbers.lua), by
+// divisors below 2^46: periods of at most 366 days, capacities that drain within two years.
 std::optional<Diagnostic> check_bucket(const Limit& limit, const core::GcraLimit& bucket) {
   if (bucket.meter.possible < kExact / 2) return std::nullopt;
   const std::int64_t radix = std::int64_t{1} << bucket.fraction_bits;

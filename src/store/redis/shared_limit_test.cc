@@ -123,12 +123,12 @@ TEST(SharedLimit, NamesTheLongestQueueOfAFastLimit) {
   EXPECT_FALSE(compile_shared(limit).has_value());
 }
 
-// Nobody chose the default width, so it may be a whole number.
+// The operator did not choose the default width, so it is rounded.
 TEST(SharedLimit, RoundsTheDefaultWidth) {
   EXPECT_EQ(text_of(limit_of(Algorithm::sliding_buckets, 10, 1001us)), "slices,-,10,1001,126,8");
 }
 
-TEST(SharedLimit, SaysWhatTheCoreSaysOfLimitsThatNobodyCanEnforce) {
+TEST(SharedLimit, SaysWhatTheCoreSaysOfLimitsThatCannotBeEnforced) {
   EXPECT_EQ(problem_with(limit_of(Algorithm::sliding_log, 5'000, 1s)),
             core::compile(limit_of(Algorithm::sliding_log, 5'000, 1s)).error().text());
 }

@@ -147,7 +147,7 @@ TEST_F(ShippedFunctions, SayThatTheClocksDiffer) {
   }
 }
 
-TEST_F(ShippedFunctions, RefuseAnUnknownOperation) {
+TEST_F(ShippedFunctions, RejectAnUnknownOperation) {
   const RedisReply reply = redis_.ask({"FCALL", library_.name, "1", key_, "forget", "-", "0"});
   EXPECT_TRUE(reply.is_error());
   EXPECT_NE(reply.text.find("unknown operation forget"), std::string::npos) << reply.text;

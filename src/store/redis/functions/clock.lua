@@ -9,7 +9,8 @@ local function server_time(_)
   return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
--- Whether the key outlived its end. Redis removes keys by itself.
+-- Before the key is read. Redis removes a key whose end has passed by itself; the clock of tests
+-- does it here.
 local function begin_call(_, _) end
 
 -- The key stays for at least this long. An end of life moves away only: another limit of the same

@@ -29,8 +29,9 @@ local kinds = {
   counter = counter, log = log, slices = slices, slots = slots,
 }
 
--- Limits that were read before, by their texts. A library keeps them between calls; they say the
--- same for ever, but for a calendar's, which have the edges of a call.
+-- Limits that were parsed before, by their texts: half the time of a call goes into that. A library
+-- keeps them between calls, at most a thousand. They never change, except for a calendar's, which
+-- carry the edges of a call and are not kept.
 local known_limits, known_count = {}, 0
 
 local function parsed_limit(text)

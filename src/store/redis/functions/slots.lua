@@ -91,7 +91,7 @@ function slots.reset(limit, _, seen)
   return seen.previous > 0 and ends or 0
 end
 
--- Nobody knows when a holder will finish.
+-- The store cannot know when a holder will finish.
 function slots.retry() return -1 end
 
 -- Takes up to `wanted` slots of a generation out of the counters and says how many there were.
