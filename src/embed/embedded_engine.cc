@@ -55,6 +55,10 @@ class Given final : public identity::Attributes {
   std::span<const HeaderView> all_;
 };
 
+std::string_view domain_of(const Caller& caller) noexcept {
+  return caller.domain.empty() ? rules::kDefaultDomain : caller.domain;
+}
+
 // Everybody without the value, and without an address, would be counted together.
 std::optional<Diagnostic> missing_value(const rules::RuleSet& rules, rules::RuleNumber number,
                                         const RequestView& request,
@@ -243,7 +247,17 @@ struct EngineWorker::Inside {
     content = published.get();
     worker.use(*content);
   }
-  [[nodiscard]] std::unique_ptr<Admission::Held> take();
+  // For a decision by what is in force now.
+  [[nodiscard]] std::unique_ptr<Admission::Held> take() {
+    refresh();
+    return spare();
+  }
+  [[nodiscard]] std::unique_ptr<Admission::Held> spare();
+  [[nodiscard]] std::optional<rules::RuleNumber> find(std::string_view rule,
+                                                      const Caller& caller) const;
+  // By the content as it is: a number is good for the rules that it was found in, so nothing is
+  // refreshed between the two.
+  [[nodiscard]] Parsed<Admission> decide(std::string_view rule, const Caller& caller);
 
   const Clock& clock;
   const Published<embed::EngineContent>& published;
@@ -267,8 +281,7 @@ struct Admission::Held {
   }
 };
 
-std::unique_ptr<Admission::Held> EngineWorker::Inside::take() {
-  refresh();
+std::unique_ptr<Admission::Held> EngineWorker::Inside::spare() {
   if (idle.empty()) {
     auto held = std::make_unique<Admission::Held>();
     held->of = this;
@@ -313,11 +326,18 @@ void EngineWorker::decide(std::span<const RequestView> requests, std::span<Admis
 
 Parsed<Admission> EngineWorker::decide(std::string_view rule, const Caller& caller) {
   inside_->refresh();
-  const rules::RuleSet& rules = inside_->content->snapshot->rules();
-  const std::string_view domain = caller.domain.empty() ? rules::kDefaultDomain : caller.domain;
-  const std::optional<rules::RuleNumber> number = rules.find(rule, domain);
+  return inside_->decide(rule, caller);
+}
+
+std::optional<rules::RuleNumber> EngineWorker::Inside::find(std::string_view rule,
+                                                            const Caller& caller) const {
+  return content->snapshot->rules().find(rule, domain_of(caller));
+}
+
+Parsed<Admission> EngineWorker::Inside::decide(std::string_view rule, const Caller& caller) {
+  const std::optional<rules::RuleNumber> number = find(rule, caller);
   if (!number) {
-    return mistake(fmt::format("there is no rule '{}' in the domain '{}'", rule, domain),
+    return mistake(fmt::format("there is no rule '{}' in the domain '{}'", rule, domain_of(caller)),
                    "name a rule of the file");
   }
   const RequestView request{.method = caller.method,
@@ -341,22 +361,21 @@ Parsed<Admission> EngineWorker::decide(std::string_view rule, const Caller& call
                                   .claims = &claims,
                                   .attributes = &attributes};
   if (!caller.address) {
-    if (auto missing = missing_value(rules, *number, request, client)) {
+    if (auto missing = missing_value(content->snapshot->rules(), *number, request, client)) {
       return tl::unexpected(*std::move(missing));
     }
   }
   Admission admission;
-  admission.held_ = inside_->take();
-  (void)inside_->worker.decider().decide_by(*number, admission.held_->op, request, client,
-                                            inside_->clock.now(), caller.cost);
+  admission.held_ = spare();
+  (void)worker.decider().decide_by(*number, admission.held_->op, request, client, clock.now(),
+                                   caller.cost);
   return admission;
 }
 
 bool EngineWorker::is_rate_limited(std::string_view rule, const Caller& caller) {
   inside_->refresh();
-  const std::string_view domain = caller.domain.empty() ? rules::kDefaultDomain : caller.domain;
-  if (!inside_->content->snapshot->rules().find(rule, domain)) return false;
-  const Parsed<Admission> admission = decide(rule, caller);
+  if (!inside_->find(rule, caller)) return false;
+  const Parsed<Admission> admission = inside_->decide(rule, caller);
   if (!admission) throw std::invalid_argument{admission.error().text()};
   return !admission->allowed();
 }

@@ -5,11 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -193,6 +195,26 @@ TEST_F(EmbeddedEngine, ByNameADomainAndACostCanBeGiven) {
   EXPECT_EQ(worker.decide("it", {.domain = "other", .cost = 7})->decision().remaining, 1U);
   EXPECT_TRUE(worker.is_rate_limited("it", {.domain = "other"}));
   EXPECT_FALSE(worker.decide("it", {.domain = "third"}));
+}
+
+// A rule is found and asked in the same rules, whatever another thread loads in between.
+TEST_F(EmbeddedEngine, ARuleByItsNameIsOfOneConfiguration) {
+  constexpr const char* kThree =
+      "rules: [{name: a, limit: 1000/1s}, {name: b, limit: 1000/1s}, {name: c, limit: 1000/1s}]\n";
+  constexpr const char* kOne = "rules: [{name: c, limit: 1000/1s}]\n";
+  const auto engine = made(kThree);
+  std::atomic<bool> is_loading = true;
+  const std::jthread loader{[&] {
+    for (int i = 0; i < 2000; ++i) EXPECT_TRUE(engine->load_text(i % 2 == 0 ? kOne : kThree));
+    is_loading = false;
+  }};
+  EngineWorker worker{*engine};
+  while (is_loading) {
+    const Parsed<Admission> by_name = worker.decide("c", {});
+    ASSERT_TRUE(by_name) << by_name.error().text();
+    ASSERT_EQ(by_name->rule(), "c");
+    ASSERT_NO_THROW((void)worker.is_rate_limited("a", {}));
+  }
 }
 
 // The rules that it was decided by are gone, and AddressSanitizer would know.

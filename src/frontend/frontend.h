@@ -191,6 +191,7 @@ struct FileContext {
   const rules::IgnoringHosts& case_insensitive_paths;
   const rules::IgnoringHosts& ignore_path_parameters;
   const rules::SlashesByHost& escaped_slashes;
+  unsigned workers_in_force = 0;  // of a server that runs; 0: as the file says
 };
 
 // A file that was checked against the grammar, for a front end to take its own keys from.

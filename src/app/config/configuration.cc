@@ -45,7 +45,8 @@ frontend::LogSecrets secrets_of(const embed::ClientsConfig& clients) {
 }
 
 Configuration read_configuration(std::string_view text, std::string_view file,
-                                 config::Diagnostics& diagnostics, const embed::RulesText* rules) {
+                                 config::Diagnostics& diagnostics, const embed::RulesText* rules,
+                                 unsigned workers_in_force) {
   const std::size_t errors_before = diagnostics.errors();
   const auto checked = embed::check_file(text, file, configuration_shape(), diagnostics);
   if (checked == nullptr) return {};
@@ -59,7 +60,8 @@ Configuration read_configuration(std::string_view text, std::string_view file,
                   .log_secrets = secrets_of(configuration.clients),
                   .case_insensitive_paths = configuration.rules.case_insensitive_paths,
                   .ignore_path_parameters = configuration.rules.ignore_path_parameters,
-                  .escaped_slashes = configuration.rules.escaped_slashes},
+                  .escaped_slashes = configuration.rules.escaped_slashes,
+                  .workers_in_force = workers_in_force},
                  diagnostics);
   configuration.is_well_formed = diagnostics.errors() == errors_before + configuration.file_errors +
                                                              configuration.serve.file_errors;

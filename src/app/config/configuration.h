@@ -23,10 +23,12 @@ struct Configuration : embed::EngineConfiguration {
 };
 
 // What stands in the file. Paths in it are relative to the folder that it is in. If it names a file
-// of rules, that is read, too, unless `rules` is given.
+// of rules, that is read, too, unless `rules` is given. Of a server that runs, the number of
+// workers stays what it is; 0: as the file says.
 [[nodiscard]] Configuration read_configuration(std::string_view text, std::string_view file,
                                                config::Diagnostics& diagnostics,
-                                               const embed::RulesText* rules = nullptr);
+                                               const embed::RulesText* rules = nullptr,
+                                               unsigned workers_in_force = 0);
 
 // What access logs hide of requests: credentials, wherever the configuration expects them.
 [[nodiscard]] frontend::LogSecrets secrets_of(const embed::ClientsConfig& clients);

@@ -58,13 +58,14 @@ ServeConfig read_serve(const Node& root, const Checked& checked, const ServeCont
   serve.workers = static_cast<std::uint32_t>(top.number("workers").value_or(0));
   const Node* const listen = top.find("listen");
   for (const FrontendKind* kind : frontends()) {
-    frontend::Written written{.file = top,
-                              .listen = {},
-                              .checked = checked,
-                              .context = context,
-                              .workers = workers_of(serve),
-                              .files = serve.files,
-                              .file_errors = serve.file_errors};
+    frontend::Written written{
+        .file = top,
+        .listen = {},
+        .checked = checked,
+        .context = context,
+        .workers = context.workers_in_force > 0 ? context.workers_in_force : workers_of(serve),
+        .files = serve.files,
+        .file_errors = serve.file_errors};
     if (listen != nullptr) {
       written.listen = Reader{*listen, listen_section(), checked}.list(kind->name());
     }

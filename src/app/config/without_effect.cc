@@ -293,4 +293,15 @@ void warn_of_no_effect(const Configuration& configuration, config::Diagnostics& 
   }
 }
 
+void warn_of_rules_without_effect(const Configuration& configuration,
+                                  config::Diagnostics& diagnostics) {
+  if (gateway::config_in(configuration.serve.frontends).listen.empty()) return;
+  Warnings warnings{configuration, diagnostics};
+  for (const rules::Rule& rule : configuration.rules.rules) warnings.rule(rule);
+  const std::vector<engine::Override>& overrides = configuration.exceptions.overrides;
+  for (std::size_t i = 0; i < overrides.size(); ++i) {
+    warnings.unused_override(overrides[i], configuration.exception_places.overrides[i]);
+  }
+}
+
 }  // namespace sluice::app

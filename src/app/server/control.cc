@@ -1,16 +1,19 @@
 #include "app/server/control.h"
 
 #include "app/config/frontends.h"
+#include "app/config/without_effect.h"
 #include "app/server/logged_fields.h"
 #include "app/server/serve_files.h"
 #include "base/read_file.h"
 #include "base/text.h"
 #include "config/document.h"
+#include "rules/parse_rules.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -104,21 +107,27 @@ void Control::reload() {
 
 // False, with what is wrong reported: everything stays as it was.
 bool Control::apply_file(config::Diagnostics& diagnostics) {
-  Parsed<std::string> text = read_trusted_file(parts_.file, config::DocumentOptions{}.bytes_max);
-  if (!text) {
-    diagnostics.error(std::move(text.error()));
-    return false;
-  }
-  Configuration next = read_with(*text, rules_, diagnostics);
-  if (!diagnostics.ok()) return false;
-  if (next.rules_file != began_with_.rules_file) {
-    diagnostics.error({.message = "rules_from has changed, which needs a restart",
-                       .remedy = "restart the server, or write what it was before"});
-    return false;
-  }
-  // Before they are read. While the new ones cannot be used, those in force matter as well.
-  rules::WatchedPaths named = named_files(next);
-  watch(union_of(named, named_));
+  Parsed<std::string> text;
+  Configuration next;
+  rules::WatchedPaths named;
+  // While the new files cannot be used, those in force matter as well. A watch that is replaced
+  // tells no more of the changes that it has seen, so all is read again behind it.
+  do {
+    diagnostics = {};
+    text = read_trusted_file(parts_.file, config::DocumentOptions{}.bytes_max);
+    if (!text) {
+      diagnostics.error(std::move(text.error()));
+      return false;
+    }
+    next = read_with(*text, rules_, diagnostics);
+    if (!diagnostics.ok()) return false;
+    if (next.rules_file != began_with_.rules_file) {
+      diagnostics.error({.message = "rules_from has changed, which needs a restart",
+                         .remedy = "restart the server, or write what it was before"});
+      return false;
+    }
+    named = named_files(next);
+  } while (watch(union_of(named, named_)));
   Files files = load(next.serve, diagnostics);
   if (!diagnostics.ok()) {
     (void)embed::load_clients(next.clients, diagnostics);  // all that is wrong is reported at once
@@ -145,7 +154,9 @@ bool Control::apply_file(config::Diagnostics& diagnostics) {
 // The rules are those of the file itself, unless it names another.
 Configuration Control::read_with(const std::string& text, const embed::RulesText& rules,
                                  config::Diagnostics& diagnostics) const {
-  return read_configuration(text, parts_.file, diagnostics, &rules);
+  // Workers are as many as there were at the start.
+  const unsigned workers = state_ != nullptr ? workers_of(began_with_.serve) : 0;
+  return read_configuration(text, parts_.file, diagnostics, &rules, workers);
 }
 
 Control::Files Control::load(const ServeConfig& serve, config::Diagnostics& diagnostics) {
@@ -182,17 +193,41 @@ Parsed<void> Control::take_rules(const rules::Fetched& fetched) {
     waiting_ = std::move(handed);
   }
   parts_.loop.post([this, fetched] {
-    Parsed<void> applied = apply_rules(fetched);
+    Parsed<void> applied = try_rules(fetched);
     const std::lock_guard guard{mutex_};
     if (auto waiting = std::exchange(waiting_, nullptr)) waiting->set_value(std::move(applied));
   });
   return result.get();
 }
 
+// Nothing that goes wrong with rules ends the loop, and with it the process.
+Parsed<void> Control::try_rules(const rules::Fetched& fetched) {
+  try {
+    return apply_rules(fetched);
+  } catch (const std::exception& exception) {
+    return mistake(exception.what());
+  }
+}
+
+// Nothing else is read again: a file that cannot be read at the moment keeps no rules from coming
+// into force. Only routes depend on them, where these read paths otherwise than before.
+Configuration Control::read_rules(const embed::RulesText& rules,
+                                  config::Diagnostics& diagnostics) const {
+  rules::RuleList list = rules::parse_rules_text(rules.text, rules.file, diagnostics);
+  if (diagnostics.ok() && !reads_paths_alike(list, in_force_.rules)) {
+    diagnostics = {};
+    return read_with(text_, rules, diagnostics);
+  }
+  Configuration next = in_force_;
+  next.rules = std::move(list);
+  if (diagnostics.ok()) warn_of_rules_without_effect(next, diagnostics);
+  return next;
+}
+
 Parsed<void> Control::apply_rules(const rules::Fetched& fetched) {
   embed::RulesText rules{.text = fetched.text, .file = fetched.where};
   config::Diagnostics diagnostics;
-  Configuration next = read_with(text_, rules, diagnostics);
+  Configuration next = read_rules(rules, diagnostics);
   if (!diagnostics.ok() || !state_->replace_rules(next, diagnostics)) {
     return tl::unexpected(embed::all_of(diagnostics));
   }
@@ -277,18 +312,19 @@ void Control::tell_replaced_upstreams(const ServerSnapshot& next) const {
 
 // ---- around it --------------------------------------------------------------------------------
 
-// The file itself, and what it names.
-void Control::watch(rules::WatchedPaths paths) {
+// The file itself, and what it names. True: another watch has begun.
+bool Control::watch(rules::WatchedPaths paths) {
   paths.files.push_back(std::filesystem::absolute(parts_.file).string());
-  if (paths == watched_) return;
+  if (paths == watched_) return false;
   auto started =
       rules::FileWatch::start(paths, {}, [this] { parts_.loop.post([this] { reload(); }); });
   if (!started) {
-    return parts_.say(LogLevel::warning,
-                      "changes of files are not noticed: " + started.error().text());
+    parts_.say(LogLevel::warning, "changes of files are not noticed: " + started.error().text());
+    return false;
   }
   watch_ = *std::move(started);
   watched_ = std::move(paths);
+  return true;
 }
 
 void Control::stop() {

@@ -8,7 +8,8 @@
 //     -> ServerWorker, FrontendThread                     each between two turns of its loop
 //
 // Everything is checked before anything changes: what is wrong is reported, and all stays as it
-// was. Files are watched from before they are first read, so no change is missed.
+// was. Files are watched from before they are read, so no change is missed: where a watch begins
+// after the text that names its files was read, all is read once more.
 //
 // One thread, the control thread, which turns the loop. What happens elsewhere is posted to it: the
 // watch over files posts a reload, and the rules' own file is handed over by take_rules(), which
@@ -99,10 +100,13 @@ class Control {
 
   [[nodiscard]] Configuration read_with(const std::string& text, const embed::RulesText& rules,
                                         config::Diagnostics& diagnostics) const;
+  [[nodiscard]] Configuration read_rules(const embed::RulesText& rules,
+                                         config::Diagnostics& diagnostics) const;
   [[nodiscard]] bool apply_file(config::Diagnostics& diagnostics);
   [[nodiscard]] Files load(const ServeConfig& serve, config::Diagnostics& diagnostics);
   [[nodiscard]] Parsed<void> take_rules(const rules::Fetched& fetched);
   [[nodiscard]] Parsed<void> apply_rules(const rules::Fetched& fetched);
+  [[nodiscard]] Parsed<void> try_rules(const rules::Fetched& fetched);
   void publish_all(const Configuration& configuration, Files files);
   void publish_rules(const Configuration& configuration);
   [[nodiscard]] ServerSnapshot with_rules(ServerSnapshot snapshot,
@@ -112,7 +116,7 @@ class Control {
   [[nodiscard]] frontend::LoadParts load_parts(const ServeConfig& serve) const;
   [[nodiscard]] ServerSnapshot snapshot() const { return *published_.get(); }
 
-  void watch(rules::WatchedPaths paths);
+  bool watch(rules::WatchedPaths paths);
   [[nodiscard]] std::vector<std::string> need_restart(const Configuration& configuration) const;
 
   const Parts parts_;

@@ -120,13 +120,13 @@ TEST_F(SnapshotTest, KeepsTheHeaderOfTheClientsAddressForRequestsInAQueue) {
   std::string before = open();
   before.replace(before.find("limit: 100000/1s"), 16,
                  "limit: {rate: 2/1s, algorithm: leaky_bucket}, action: {queue: {max_delay: 5s}}");
-  begin(before + "clients: {trusted_proxies: [192.0.2.1], client_ip_header: x-real-ip}\n");
+  begin(before + "clients: {trusted_proxies: [192.0.2.1], client_ip_header: x-edge-client}\n");
   const auto first = connect();
   first->say(kGet);
   ASSERT_TRUE(comes(*first, "hello"));
   app_->end_of_request = "never";
   const auto queued = connect();
-  queued->say("GET /x HTTP/1.1\r\nHost: a.example\r\nX-Real-IP: 198.51.100.7\r\n\r\n");
+  queued->say("GET /x HTTP/1.1\r\nHost: a.example\r\nX-Edge-Client: 198.51.100.7\r\n\r\n");
   ASSERT_TRUE(turn_until(*worker_->loop, [&] { return worker_->report().queued == 1; }));
   publish(before);
   ASSERT_TRUE(turn_until(*worker_->loop, [&] { return app_->heard().ends_with("\r\n\r\n"); }));
