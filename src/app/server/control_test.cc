@@ -75,7 +75,7 @@ class ControlTest : public ::testing::Test {
     facts_.enter(Phase::serving);
   }
   [[nodiscard]] const gateway::GatewayOptions& gateway() const {
-    return gateway::config_in(control_->published().get()->frontends).options;
+    return *gateway::config_in(control_->published().get()->frontends).options;
   }
   [[nodiscard]] std::size_t rules() const { return control_->configuration().rules.rules.size(); }
   [[nodiscard]] std::vector<std::string> said() {
@@ -193,7 +193,7 @@ TEST_F(RulesOfAFile, ChangeHowRoutesReadPaths) {
   const auto before = control_->published().get();
   write("rules.yaml", std::string{kOneRule} + "case_insensitive_paths: true\n");
   ASSERT_TRUE(until([&] { return says("rules reloaded"); }));
-  EXPECT_NE(&gateway(), &gateway::config_in(before->frontends).options);
+  EXPECT_NE(&gateway(), gateway::config_in(before->frontends).options.get());
   EXPECT_EQ(gateway().upstreams.size(), 1U);
 }
 
