@@ -84,7 +84,8 @@ std::optional<frontend::RulesFileStatus> Overview::rules_file() const {
 
 frontend::StatusReport Overview::status() {
   const std::lock_guard guard{mutex_};
-  frontend::FrontendReport total = all_frontends_of(ask_workers());
+  const WorkerReport workers = ask_workers();
+  frontend::FrontendReport total = all_frontends_of(workers);
   const Now now = parts_.clock.now();
   const ServerFacts::Configuration configuration = parts_.facts.configuration();
   const store::LocalStoreStatus table = look_at_table();
@@ -117,7 +118,7 @@ frontend::StatusReport Overview::status() {
                          .allowed = table.counters.untracked,
                          .rejected = table.counters.rejected_for_room,
                          .refunds_lost = table.counters.refunds_lost,
-                         .blocks_dropped = total.blocks_dropped,
+                         .blocks_dropped = workers.blocks_dropped,
                          .cells = table.cells_used,
                          .cells_max = table.cells},
           .blocks = parts_.state.blocks().size()};
