@@ -227,8 +227,9 @@ class Blocks : public Operators {
     const store::LimitNumber full =
         table_->use({.algorithm = Algorithm::fixed_window, .amount = 1, .period = 24h}, now_)
             .value();
+    const std::size_t keys = 3 * table_->status().slots;
     std::uint64_t key = 1;
-    while (table_->status().counters.rejected_for_room < 10 * table_->status().slots) {
+    for (std::size_t i = 0; i < keys; ++i) {
       key = key * 6364136223846793005U + 1442695040888963407U;
       (void)table_->decide({.key = {.low = key ^ key >> 29U, .high = 0},
                             .limit = full,
