@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,25 @@ TEST_F(RateHeadersTest, OfDraftElevenShowEveryLimit) {
   const Head head = written(family(Family::ietf_11), decided());
   EXPECT_EQ(head.get("RateLimit-Policy"), "\"api\";q=5;w=60, \"daily\";q=1000;w=86400");
   EXPECT_EQ(head.get("RateLimit"), "\"api\";r=4;t=12, \"daily\";r=999;t=87");
+}
+
+// A list goes on in the next line of the same name, with every item once and whole.
+TEST_F(RateHeadersTest, OfManyLimitsGoOnInMoreLines) {
+  constexpr std::size_t kRules = 24;
+  std::vector<rules::Rule> many;
+  for (std::size_t i = 0; i < kRules; ++i) {
+    many.push_back(rule(std::string(60, 'n') + std::to_string(10 + i), {limit("5/1m")}));
+  }
+  use(std::move(many));
+  const Head head = written(family(Family::ietf_11), decided());
+  const auto lines = std::ranges::count_if(
+      head.headers, [](const auto& one) { return equals_ignoring_case(one.first, "RateLimit"); });
+  EXPECT_EQ(lines, 2);
+  const std::vector<SfItem> items = head.list("RateLimit");
+  ASSERT_EQ(items.size(), kRules);
+  for (std::size_t i = 0; i < kRules; ++i) {
+    EXPECT_EQ(std::get<std::string>(items[i].value), std::string(60, 'n') + std::to_string(10 + i));
+  }
 }
 
 TEST_F(RateHeadersTest, OfTheNextDraftUseItsNames) {
