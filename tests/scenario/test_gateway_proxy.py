@@ -87,7 +87,7 @@ class Headers(GatewayTest):
     # Behind a proxy that nobody named, one limit would be for everybody: that is told, once.
     def test_the_operator_hears_that_a_proxy_is_not_trusted(self):
         front = self.gateway(self.upstream())
-        told = "name it in clients.trusted_proxies"
+        told = "add it to clients.trusted_proxies"
         for _ in range(20):
             front.get("/", "X-Forwarded-For: 10.1.1.1")
         front.says(told)
