@@ -1,6 +1,6 @@
 // sluice::Engine: the engine's state and its workers, as embedding programs see them.
 //
-// Edits come from any thread, one at a time; each publishes the content that it made.
+// Edits come from any thread, one at a time; each publishes its new content.
 #include "base/published.h"
 #include "base/read_file.h"
 #include "base/text.h"
@@ -59,7 +59,7 @@ std::string_view domain_of(const Caller& caller) noexcept {
   return caller.domain.empty() ? rules::kDefaultDomain : caller.domain;
 }
 
-// Everybody without the value, and without an address, would be counted together.
+// All clients without the value, and without an address, would share a counter.
 std::optional<Diagnostic> missing_value(const rules::RuleSet& rules, rules::RuleNumber number,
                                         const RequestView& request,
                                         const identity::Identity& client) {
@@ -96,7 +96,7 @@ struct Engine::Inside {
     publish();
   }
 
-  // What a successful edit has made is published; its result says whether it was one.
+  // Publishes the content of a successful edit; its result tells success.
   template <class Edit>
   auto edit(Edit&& change) {
     const std::lock_guard guard{editing};
@@ -238,7 +238,7 @@ struct EngineWorker::Inside {
     refresh();
   }
 
-  // Uses what was published since. Cheap when nothing was.
+  // Uses the newest content. Cheap if there is no new one.
   void refresh() {
     const std::uint64_t version = published.version();
     if (version == seen) [[likely]]
@@ -247,7 +247,7 @@ struct EngineWorker::Inside {
     content = published.get();
     worker.use(*content);
   }
-  // For a decision by what is in force now.
+  // For a decision by the content in force now.
   [[nodiscard]] std::unique_ptr<Admission::Held> take() {
     refresh();
     return spare();
@@ -255,7 +255,7 @@ struct EngineWorker::Inside {
   [[nodiscard]] std::unique_ptr<Admission::Held> spare();
   [[nodiscard]] std::optional<rules::RuleNumber> find(std::string_view rule,
                                                       const Caller& caller) const;
-  // By the content as it is: a number is good for the rules that it was found in, so nothing is
+  // By the content as it is: a number is valid for the rules that it was found in, so nothing is
   // refreshed between the two.
   [[nodiscard]] Parsed<Admission> decide(std::string_view rule, const Caller& caller);
 
@@ -264,13 +264,13 @@ struct EngineWorker::Inside {
   embed::WorkerEngine worker;
   std::uint64_t seen = 0;
   std::shared_ptr<const embed::EngineContent> content;
-  std::vector<std::unique_ptr<Admission::Held>> idle;  // to be used again
+  std::vector<std::unique_ptr<Admission::Held>> idle;  // for reuse
 };
 
 struct Admission::Held {
   engine::Op op;
   EngineWorker::Inside* of = nullptr;
-  // Of an op that is over, whose rules may go: its room is used again and again.
+  // Set when the op is over, as its rules may go. The memory of the string is reused.
   std::string rule;
   bool is_over = false;
 

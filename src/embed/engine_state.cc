@@ -14,8 +14,8 @@ void erase_ended(std::vector<Entry>& list, WallTime now) {
   std::erase_if(list, [now](const Entry& one) { return !one.holds(now); });
 }
 
-// Added ones first: of several for one subject, the first that holds counts. The file's stand
-// behind them, since they hold again once the added ones have ended, without an edit.
+// Additions first: of several for one subject, the first in force counts. The file's follow, since
+// they apply again once the additions expire, without an edit.
 template <class Entry>
 std::vector<Entry> merged_list(const std::vector<Entry>& of_file, const std::vector<Entry>& added,
                                WallTime now) {
@@ -25,7 +25,7 @@ std::vector<Entry> merged_list(const std::vector<Entry>& of_file, const std::vec
   return all;
 }
 
-// The file's entries, except where an added one holds for the same subject; then the added ones.
+// The file's entries, except where an addition is in force for the same subject; then additions.
 template <class Entry>
 std::vector<Entry> shown_list(const std::vector<Entry>& of_file, std::vector<Entry> added,
                               WallTime now) {
@@ -112,7 +112,7 @@ Parsed<void> EngineState::use_with_overrides(EngineContent& content,
   return {};
 }
 
-// Null when the trees cannot be used.
+// Null if the trees are unusable.
 std::shared_ptr<const engine::EnvoySnapshot> EngineState::envoy_snapshot(
     const EnvoyConfig& envoy, config::Diagnostics& diagnostics) {
   auto trees = load_envoy(envoy, diagnostics);
@@ -138,9 +138,9 @@ ExceptionsConfig EngineState::exceptions() const {
           .overrides = shown_list(of_file_.overrides, added_.overrides, now)};
 }
 
-// What holds with these additions, of which one list was edited. Rules stay as they are, and so
-// does the snapshot, unless an override changes what some of them amount to. Entries that have
-// ended are forgotten: repeated edits must not make this longer and longer.
+// The content with these additions, one list of which was edited. Rules stay as they are, and so
+// does the snapshot, unless an override changes the limits of some. Expired entries are removed:
+// repeated edits must not make this longer and longer.
 template <class Entry>
 Parsed<void> EngineState::use_added(ExceptionsConfig added) {
   const WallTime now = clock_.now().wall();

@@ -1,10 +1,10 @@
 // What decisions share: the counter table, the book of blocks, rules, identity, lists and
 // overrides.
 //
-// EngineContent is what holds at one moment: immutable parts behind shared pointers, so that an
-// edit makes only the part that it changes. EngineState owns what outlives all edits and makes the
-// next content; its owner publishes that (base/published.h) to the threads that decide. Requests in
-// flight keep the content that they were decided by.
+// EngineContent is the state at one moment: immutable parts behind shared pointers, so that an edit
+// makes only the part that it changes. EngineState owns everything that outlives edits and makes
+// the next content; its owner publishes that (base/published.h) to the threads that decide.
+// Requests in flight keep the content that they were decided by.
 //
 // EngineState: one thread at a time, but for table() and book(), which are thread-safe.
 // WorkerEngine: one thread each; the state outlives it.
@@ -41,7 +41,7 @@ struct EngineContent {
 
 class EngineState {
  public:
-  // Opens the table and everything that the configuration names. The clock outlives the state.
+  // Opens the table and every file that the configuration names. The clock outlives the state.
   [[nodiscard]] static std::unique_ptr<EngineState> open(const EngineConfiguration& configuration,
                                                          const Clock& clock,
                                                          config::Diagnostics& diagnostics);
@@ -52,24 +52,24 @@ class EngineState {
   // The newest.
   [[nodiscard]] const EngineContent& content() const noexcept { return content_; }
 
-  // Rules, clients and exceptions of the file. False, with everything that is wrong reported: all
-  // stays as it was. What was added at run time stays in any case.
+  // Rules, clients and exceptions of the file. False, with all mistakes reported: all stays as it
+  // was. Exceptions added at run time always stay.
   bool replace(const EngineConfiguration& configuration, config::Diagnostics& diagnostics);
-  // Rules alone; files that clients are known by are not looked at.
+  // Rules alone; files that identify clients are not read.
   bool replace_rules(const EngineConfiguration& configuration, config::Diagnostics& diagnostics);
 
   // ---- exceptions -----------------------------------------------------------------------------
 
-  // In place of one for the same subject that was added before; until it ends or is removed, also
-  // of the file's.
+  // Replaces an earlier addition for the same subject; until it ends or is removed, it also
+  // replaces the file's.
   [[nodiscard]] Parsed<void> allow(engine::ListEntry entry);
   [[nodiscard]] Parsed<void> deny(engine::ListEntry entry);
   [[nodiscard]] Parsed<void> multiply(engine::Override entry);
-  // Only what was added at run time; the file's are removed by editing it.
+  // Only run-time additions; the file's are removed by editing it.
   bool remove_allowed(const engine::Subject& subject);
   bool remove_denied(const engine::Subject& subject);
   bool remove_override(const engine::Subject& subject);
-  // What holds now: of the file and added at run time.
+  // In force now: from the file and added at run time.
   [[nodiscard]] ExceptionsConfig exceptions() const;
 
   // ---- blocks: thread-safe ----------------------------------------------------------------------
@@ -87,7 +87,7 @@ class EngineState {
                                 config::Diagnostics& diagnostics);
   [[nodiscard]] std::shared_ptr<const engine::EnvoySnapshot> envoy_snapshot(
       const EnvoyConfig& envoy, config::Diagnostics& diagnostics);
-  // To be looked up: with what holds later, too.
+  // For lookups: with entries that apply later, too.
   [[nodiscard]] ExceptionsConfig merged(const ExceptionsConfig& added) const;
   [[nodiscard]] bool use_rules(EngineContent content, const rules::RuleList& rules,
                                config::Diagnostics& diagnostics);
@@ -106,13 +106,13 @@ class EngineState {
   std::unique_ptr<store::LocalAuthority> limits_;  // registers limits; decides nothing
   std::unique_ptr<engine::BlockBook> book_;
   ExceptionsConfig of_file_;
-  ExceptionsConfig added_;  // at run time; entries that had ended at the last edit are not kept
+  ExceptionsConfig added_;  // at run time; without entries that had expired at the last edit
   EngineContent content_;
 };
 
 class WorkerEngine {
  public:
-  // `workers`: how many there are beside each other.
+  // `workers`: their total number.
   WorkerEngine(EngineState& state, unsigned workers);
 
   // For requests from now on.

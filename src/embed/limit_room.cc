@@ -31,7 +31,7 @@ std::string memory_for(std::size_t limits) {
 
 }  // namespace
 
-// Asks the snapshots that a server would make.
+// Uses the snapshots that a server would make.
 Parsed<std::size_t> distinct_limits(const EngineConfiguration& configuration, Now now) {
   store::LimitCounter counter;
   std::vector<engine::Override> overrides;
@@ -42,7 +42,7 @@ Parsed<std::size_t> distinct_limits(const EngineConfiguration& configuration, No
                              std::move(overrides), counter, now);
   if (!snapshot) return tl::unexpected(snapshot.error());
   if (configuration.envoy) {
-    // The counters are the same for all trees, which are not read for this.
+    // The counters are the same for all trees, so these are not read.
     const auto trees = engine::EnvoySnapshot::make(std::make_shared<const rules::EnvoyRules>(),
                                                    configuration.envoy->modes, counter, now);
     if (!trees) return tl::unexpected(trees.error());

@@ -1,6 +1,6 @@
-// A configuration at work without a server: for commands that explain and replay.
+// A configuration without a server: for commands that explain and replay.
 //
-// One thread. Counts are its own and begin at nothing; time is whatever it is given.
+// One thread. Counts are its own and start at 0; the caller provides the time.
 #pragma once
 
 #include "embed/config/engine_configuration.h"

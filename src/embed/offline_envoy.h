@@ -1,6 +1,6 @@
 // Trees of envoyproxy/ratelimit in one process, for commands that explain.
 //
-// One thread. Counts are its own and begin at nothing; time is whatever it is given.
+// One thread. Counts are its own and start at 0; the caller provides the time.
 #pragma once
 
 #include "engine/envoy_decider.h"

@@ -6,8 +6,8 @@
 namespace sluice::engine {
 namespace {
 
-// The limit times the multiplier. Where that is more than can be enforced (a thousand times two
-// million a second), times the largest multiplier that can, to a thousandth.
+// The limit times the multiplier. If that is more than can be enforced (a thousand times two
+// million a second), times the largest possible multiplier, to a thousandth.
 Limit multiplied_as_far_as_possible(const Limit& limit, std::uint32_t permille) {
   Limit wanted = multiplied(limit, permille);
   if (core::compile(wanted)) return wanted;
@@ -56,7 +56,7 @@ Amounts::~Amounts() {
   }
 }
 
-// Null: requests that take long have all of them.
+// Null: long requests use all of them.
 Amounts::Use* Amounts::free_use() noexcept {
   for (std::size_t i = 0; i < kUses; ++i) {
     Use& use = uses_[(next_use_ + i) % kUses];
@@ -83,7 +83,7 @@ void Amounts::give_back(Place& place) noexcept {
   place = {};
 }
 
-// Now and then, when somebody brings what is not remembered.
+// Now and then, when a request's amount is not remembered.
 void Amounts::give_back_unused(MonoTime now) noexcept {
   if (now - looked_ < kUnusedFor) return;
   looked_ = now;

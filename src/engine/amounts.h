@@ -1,12 +1,11 @@
-// Limits whose amount a request brings along (`from`), and the numbers that the store knows them
-// by.
+// Limits whose amount comes with the request (`from`), and their numbers in the store.
 //
 // A worker meets the same few amounts again and again: those of its customers' contracts. The first
-// time, the store is asked for a number, which takes a lock; after that it is remembered, and so is
-// for some seconds that the store has none. The memory is bounded; when two amounts want the same
-// place, the newer one gets it, and those that nobody brings any more are given back, so that the
-// store can have their numbers for others. A request that was decided by a number keeps it until it
-// is settled, however long that takes: its charge is given back under that number. One thread.
+// lookup takes a number from the store, under a lock; the worker then remembers it, and for some
+// seconds also that the store has none. The memory is bounded: when two amounts want the same
+// place, the newer one gets it. Unused amounts are returned, so that the store can reuse their
+// numbers. A request keeps the number that it was decided by until it is settled, however long that
+// takes: its charge is refunded under that number. One thread.
 #pragma once
 
 #include "engine/snapshot.h"
@@ -27,13 +26,13 @@ class Amounts {
   Amounts& operator=(const Amounts&) = delete;
   ~Amounts();
 
-  // What a request brings along, and what an override makes of it.
+  // The amount of a request, and the override that applies to it.
   struct Wanted {
     std::uint64_t amount = 0;
     std::uint32_t permille = 1000;  // of amount and burst
     friend bool operator==(const Wanted&, const Wanted&) = default;
   };
-  // A number of the store, for as long as it is remembered here or a request has it.
+  // A number of the store, for as long as it is remembered here or a request uses it.
   struct Use {
     store::LimitNumber number = 0;
     std::uint32_t requests = 0;
@@ -42,29 +41,29 @@ class Amounts {
   struct Brought {
     store::LimitNumber number = 0;
     std::uint64_t amount = 0;
-    bool is_left_out = false;  // the written limit in place of what was wanted
+    bool is_left_out = false;  // the written limit in place of the requested one
     Use* use = nullptr;        // null: the written limit
   };
-  // The limit with that amount, as far as it can be enforced; as written where the store has no
+  // The limit with that amount, as far as it can be enforced; the written limit if the store has no
   // room for one more.
   [[nodiscard]] Brought find(const PlannedLimit& limit, Wanted wanted, Now now) noexcept;
-  void forget() noexcept;  // the limits that these were made of go away
+  void forget() noexcept;  // the limits that these were made of are destroyed
 
   static void keep(Use& use) noexcept { ++use.requests; }
   void let_go(Use& use) noexcept;  // once for each keep()
 
  private:
   static constexpr std::size_t kPlaces = 1024;
-  static constexpr std::size_t kUses = 2 * kPlaces;  // half of them for requests that take long
-  // How soon the store is asked again for what it had no room for; it tidies every minute.
+  static constexpr std::size_t kUses = 2 * kPlaces;  // half of them for long requests
+  // How soon to ask the store again after it had no room; it tidies every minute.
   static constexpr Nanos kAskAgainAfter = std::chrono::seconds{10};
-  // Nobody has brought it for so long: asking once more is cheap by comparison.
+  // Amounts unused for so long are returned: asking once more is cheap by comparison.
   static constexpr Nanos kUnusedFor = std::chrono::minutes{1};
   struct Place {
     const PlannedLimit* of = nullptr;
     Wanted wanted;
     Brought brought;
-    MonoTime used;  // if left out: asked for
+    MonoTime used;  // if left out: last asked
   };
 
   [[nodiscard]] Use* free_use() noexcept;
@@ -72,10 +71,10 @@ class Amounts {
   void give_back_unused(MonoTime now) noexcept;
 
   store::Store& store_;
-  MonoTime looked_;  // for places that are not used any more
+  MonoTime looked_;  // for places no longer used
   std::array<Place, kPlaces> places_{};
   std::array<Use, kUses> uses_{};
-  std::size_t next_use_ = 0;  // where a free one is looked for first
+  std::size_t next_use_ = 0;  // where the search for a free one starts
 };
 
 }  // namespace sluice::engine

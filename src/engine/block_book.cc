@@ -22,9 +22,9 @@ namespace sluice::engine {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x314b434f4c42'4c53;  // "SLBLOCK1"
-constexpr std::size_t kProbes = 16;                    // lines that a block may be in
+constexpr std::size_t kProbes = 16;                    // lines that a block may use
 
-// What stands where in the words of a line.
+// The layout of a line's words.
 enum Word : std::size_t { block, refusals, since, until, lengths, texts };
 
 std::uint64_t nanos_of(WallTime time) noexcept {
@@ -54,8 +54,8 @@ struct BlockBook::File {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-// When the power fails after a first start, the file may have its size, but nothing of what was
-// written: that is a new one.
+// If the power fails after a first start, the file may have its size, but no content: that is a new
+// one.
 bool BlockBook::is_blank(const void* memory) noexcept {
   const auto* const bytes = static_cast<const unsigned char*>(memory);
   return std::all_of(bytes, bytes + sizeof(File), [](unsigned char byte) { return byte == 0; });
@@ -77,7 +77,7 @@ Parsed<std::unique_ptr<BlockBook>> BlockBook::open(const std::string& file) {
     if (!is_new && static_cast<std::size_t>(status.st_size) != sizeof(File)) {
       return tl::unexpected(is_no_book(file));
     }
-    // All of it at once: a full disk is noticed here, not by a signal later.
+    // Allocates all of it: a full disk fails here, not by a signal later.
     if (is_new) errno = ::posix_fallocate(descriptor.get(), 0, sizeof(File));
     if (is_new && errno != 0) return failed("cannot allocate");
     flags = MAP_SHARED;
@@ -97,12 +97,12 @@ Parsed<std::unique_ptr<BlockBook>> BlockBook::open(const std::string& file) {
   if (is_new) {
     mapped->magic = kMagic;
     mapped->lines = kLines;
-    // Once it is known what this is, the rest may reach the disk when it pleases.
+    // Once the file's kind is on disk, the rest may follow at any time.
     if (!file.empty() && ::msync(memory, sizeof(File), MS_SYNC) != 0) return failed("cannot write");
   } else if (mapped->magic != kMagic || mapped->lines != kLines) {
     return tl::unexpected(is_no_book(file));
   }
-  // A process that was killed while it wrote left an odd number behind: that line is lost.
+  // A process killed while it wrote leaves an odd number behind: that line is lost.
   for (Line& line : mapped->all) {
     if (line.sequence.load(std::memory_order_relaxed) % 2 != 0) line.sequence.store(0);
   }
@@ -112,7 +112,7 @@ Parsed<std::unique_ptr<BlockBook>> BlockBook::open(const std::string& file) {
 std::optional<Diagnostic> BlockBook::inspect(const std::string& file) {
   if (auto wrong = why_not_writable(file)) return wrong;
   struct stat status{};
-  if (::stat(file.c_str(), &status) != 0) return std::nullopt;  // it will be made
+  if (::stat(file.c_str(), &status) != 0) return std::nullopt;  // it will be created
   if (!S_ISREG(status.st_mode)) return is_no_book(file);
   if (status.st_size == 0) return std::nullopt;
   if (static_cast<std::size_t>(status.st_size) != sizeof(File)) return is_no_book(file);
@@ -133,7 +133,7 @@ BlockBook::~BlockBook() {
 // ---- lines ------------------------------------------------------------------------------------
 
 bool BlockBook::read(const Line& line, Words& words) noexcept {
-  constexpr int kTries = 8;  // a writer is done in nanoseconds, unless it was stopped
+  constexpr int kTries = 8;  // a writer takes nanoseconds, unless it was stopped
   for (int i = 0; i < kTries; ++i) {
     const std::uint64_t before = line.sequence.load(std::memory_order_acquire);
     if (before == 0) return false;
@@ -150,7 +150,7 @@ bool BlockBook::read(const Line& line, Words& words) noexcept {
 bool BlockBook::write(Line& line, std::uint64_t sequence, const Words& words) noexcept {
   if (sequence % 2 != 0 ||
       !line.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acq_rel)) {
-    return false;  // another thread is at it
+    return false;  // another thread writes it
   }
   // Pairs with the reader's fence: a thread that sees one of the words also sees the odd number.
   std::atomic_thread_fence(std::memory_order_release);
@@ -192,7 +192,7 @@ bool BlockBook::write(const BlockNote& note, WallTime now) noexcept {
   auto* const text = reinterpret_cast<char*>(&words[texts]);
   std::ranges::copy(rule, text);
   std::ranges::copy(label, text + kRuleBytes);
-  // Two that begin in one line at one moment: one of them goes to another line.
+  // Two blocks may claim one line at the same moment: one of them takes another line.
   for (std::size_t i = 0; i < kProbes; ++i) {
     const Place place = place_for(note.block, now);
     const std::uint64_t sequence = place.line->sequence.load(std::memory_order_acquire);

@@ -1,8 +1,8 @@
 // The list of blocks, with names.
 //
-// Whether a client is blocked is told by two counts in the table, which know keys as digests only.
-// The book adds what people need: which rule, which client, since when, until when. It has a fixed
-// number of lines; when all that a block may have are taken, the block that ends first loses its
+// Two counts in the table, which know keys as digests only, decide whether a client is blocked. The
+// book adds details for operators: which rule, which client, since when, until when. It has a fixed
+// number of lines; when all that a block may use are taken, the block that ends first loses its
 // line (not its effect). With a file it survives a restart and `kill -9`, as the counts do.
 //
 // Thread-safe. Writing takes no lock and allocates nothing: a line is a sequence number and words;
@@ -27,15 +27,15 @@
 namespace sluice::engine {
 
 struct BlockNote {
-  std::uint64_t block = 0;     // key of the count that is used up while the block lasts
-  std::uint64_t refusals = 0;  // key of the count of refusals that led to it
+  std::uint64_t block = 0;     // key of the count that is exhausted while the block lasts
+  std::uint64_t refusals = 0;  // key of the count of rejections that led to it
   WallTime since;
   WallTime until;
   std::string_view rule;   // name; shortened to kRuleBytes
   std::string_view label;  // "ip=203.0.113.7"; shortened to kLabelBytes
 };
 
-// The same, read.
+// A note as read.
 struct BlockEntry {
   std::uint64_t block = 0;
   std::uint64_t refusals = 0;
@@ -53,18 +53,18 @@ class BlockBook {
 
   // In memory only, or in a file. A file that is damaged or of another kind is rejected.
   [[nodiscard]] static Parsed<std::unique_ptr<BlockBook>> open(const std::string& file);
-  // Why open() would reject this file, found by looking: nothing is created or changed.
+  // Why open() would reject this file. Read-only: nothing is created or changed.
   [[nodiscard]] static std::optional<Diagnostic> inspect(const std::string& file);
   BlockBook(const BlockBook&) = delete;
   BlockBook& operator=(const BlockBook&) = delete;
   ~BlockBook();
 
-  // True: a block that still lasts has no line for it, this one or another one.
+  // True: a block still in force, this one or another, has no line because of it.
   bool write(const BlockNote& note, WallTime now) noexcept;
-  // The line of a block that was lifted goes.
+  // Removes the line of a lifted block.
   bool erase(std::uint64_t block) noexcept;
 
-  // Blocks that last, the one that ends last first.
+  // Blocks in force, the last to end first.
   [[nodiscard]] std::vector<BlockEntry> list(WallTime now) const;
 
  private:
@@ -82,7 +82,7 @@ class BlockBook {
   [[nodiscard]] static bool write(Line& line, std::uint64_t sequence, const Words& words) noexcept;
   struct Place {
     Line* line = nullptr;
-    bool taken = false;  // by another block that lasts
+    bool taken = false;  // by another block in force
   };
   [[nodiscard]] Place place_for(std::uint64_t block, WallTime now) noexcept;
 

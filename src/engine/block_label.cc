@@ -21,7 +21,7 @@ class Writer {
     std::ranges::copy(text.substr(0, size), to_.begin() + static_cast<std::ptrdiff_t>(size_));
     size_ += size;
   }
-  // Bytes that clients chose: what would upset a terminal or a log is left out.
+  // Bytes chosen by clients: omits bytes that would upset a terminal or a log.
   void add_shown(std::string_view value) noexcept {
     for (const char& c : value) {
       const auto byte = static_cast<unsigned char>(c);
@@ -62,7 +62,7 @@ std::string_view word(Per::Kind kind) noexcept {
 
 void add_address(Writer& label, std::string_view bytes, const Per& per) noexcept {
   const bool v4 = bytes.size() == 4;
-  // Clients of Unix sockets have no address, and none but them is counted by 0.0.0.0.
+  // Clients of Unix sockets have no address; only they are counted by 0.0.0.0.
   if (v4 && bytes == std::string_view{"\0\0\0\0", 4}) return label.add("unix");
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (::inet_ntop(v4 ? AF_INET : AF_INET6, bytes.data(), text.data(), text.size()) == nullptr) {

@@ -1,12 +1,12 @@
-// What holds for clients whatever the rules say.
+// Client policy, independent of the rules.
 #pragma once
 
 namespace sluice::engine {
 
 struct ClientPolicy {
-  // 401 for everybody else, but for CORS preflights: these have no way to prove anything.
+  // 401 for unauthenticated clients, except CORS preflights: these cannot carry credentials.
   bool require_auth = false;
-  // CORS preflights pass uncounted, unless they are denied or blocked.
+  // CORS preflights are allowed uncounted, unless denied or blocked.
   bool exempt_preflights = false;
 };
 

@@ -21,8 +21,8 @@ identity::Identity unproven(const identity::Identity& client) noexcept {
           .through_trusted = client.through_trusted};
 }
 
-// CORS preflight: a browser asks whether a page may send a request to another origin. It never
-// sends credentials with that.
+// CORS preflight: a browser asks whether a page may send a request to another origin. Preflights
+// never carry credentials.
 [[gnu::noinline]] bool is_preflight(const rules::Asked& asked) noexcept {
   return asked.method == "OPTIONS" && asked.request.header("origin") &&
          asked.request.header("access-control-request-method");
@@ -61,8 +61,8 @@ Decider::Decider(store::Store& store, store::Store& fallback)
 
 Decider::~Decider() = default;
 
-// What a worker has learnt of a snapshot stays for as long as that is in force: it is published
-// again with everything else that changes, such as certificates.
+// Keeps what the worker learnt while the same snapshot is in force: it is published again with
+// every other change, such as certificates.
 void Decider::use(std::shared_ptr<const Snapshot> snapshot) {
   if (pin_ != nullptr && pin_->snapshot == snapshot) return;
   if (pin_ != nullptr && pin_->ops > 0) retired_.push_back(std::move(pin_));
@@ -140,7 +140,7 @@ Decider::Prepared Decider::prepare(Op& op, const RequestView& request, Now now) 
   });
 }
 
-// All that comes before the store is asked, for the client at the address in resolved_. `verify`
+// Everything before the store is asked, for the client at the address in resolved_. `verify`
 // identifies the client, after the rules that are charged before authentication.
 template <class Verify>
 Decider::Prepared Decider::prepare(Op& op, const RequestView& request, Now now,
@@ -183,8 +183,8 @@ Decider::Prepared Decider::prepare(Op& op, const RequestView& request, Now now,
   const bool preflight = (policy_.require_auth || policy_.exempt_preflights) && is_preflight(asked);
   const bool exempt = preflight && policy_.exempt_preflights;
 
-  // Before authentication. These are counted on this node, whatever the store for the others is:
-  // they protect this node from the cost of verifying.
+  // Before authentication. Counted on this node, whatever the store of the other rules is: these
+  // rules protect this node from the cost of verifying.
   bool enforced = false;
   bool enforced_decoded = false;
   if (rules.has(Phase::before_auth) && !exempt) {
@@ -218,7 +218,7 @@ Decider::Prepared Decider::prepare(Op& op, const RequestView& request, Now now,
   if (matches_.count > 0) prefetch_.learn(pin_->snapshot->plan(matches_.all[0].rule));
   enforced |= matches_.enforced;
   enforced_decoded |= matches_.enforced_decoded;
-  if (!enforced || !enforced_decoded) {  // of two readings, the server may have the other one
+  if (!enforced || !enforced_decoded) {  // the upstream may use either of the two readings
     if (rules.unmatched() == rules::Unmatched::reject) {
       return finish(op, Action::reject, Reason::no_rule, kUnavailable);
     }
@@ -235,7 +235,7 @@ Decider::Prepared Decider::reject_target(Op& op) noexcept {
   return finish(op, Action::reject, Reason::bad_target, kBadRequest);
 }
 
-// Passes uncounted, unless it is blocked.
+// Allowed uncounted, unless it is blocked.
 Decider::Prepared Decider::prepare_exempt(Op& op, const rules::Asked& asked, Now now) noexcept {
   const rules::RuleSet& rules = pin_->snapshot->rules();
   for (const Phase phase : {Phase::before_auth, Phase::after_auth}) {
@@ -278,12 +278,12 @@ void Decider::begin(Op& op, Now now) noexcept {
   op.queued_ = nullptr;
   op.outcome_count_ = op.held_count_ = op.shadow_count_ = op.label_bytes_ = 0;
   op.call_.count = op.early_count_ = 0;
-  op.call_.failed = false;  // of the request before, which may have had checks where this has none
+  op.call_.failed = false;  // of the previous request; this one may have no checks
   op.use_count_ = 0;
   prefetch_.begin();
 }
 
-// The op releases its rules. Retired rules go with the last one, at the next edit.
+// The op releases its rules. Retired rules without ops are freed at the next edit.
 void Decider::end(Op& op) noexcept {
   if (op.pin_ == nullptr) return;
   --op.pin_->ops;

@@ -1,14 +1,14 @@
 // Decides requests, one decider per thread.
 //
-// The order of a decision: the path is normalised; the client's address is found and looked up in
-// the allow and deny lists; blocks that need only address and request are looked up; rules before
-// authentication are charged; tokens and keys are verified (ambiguous ones are rejected) and looked
-// up in the lists; all other matching rules are found, their blocks looked up, and all of their
-// limits asked in one step, all or nothing. Shadow rules are then charged for an admitted request,
-// each by itself, and never reject.
+// The order of a decision: normalise the path; find the client's address and look it up in the
+// allow and deny lists; look up blocks that need only address and request; charge rules before
+// authentication; verify tokens and keys (ambiguous ones are rejected) and look them up in the
+// lists; find all other matching rules, look up their blocks, and check all of their limits in one
+// step, all or nothing. Shadow rules are then charged for an allowed request, each by itself, and
+// never reject.
 //
-// decider.cc has the order, decider_checks.cc makes checks of rules, decider_answers.cc reads the
-// store's answers, decider_settle.cc charges and refunds after the response.
+// decider.cc has the order, decider_checks.cc turns rules into checks, decider_answers.cc reads the
+// store's results, decider_settle.cc charges and refunds after the response.
 //
 // One thread. Deciding allocates nothing, takes no lock, reads no clock and does not log.
 #pragma once
@@ -45,35 +45,35 @@ struct DeciderCounters {
   std::uint64_t too_many_rules = 0;
   std::uint64_t bad_targets = 0;
   std::uint64_t store_failures = 0;
-  std::uint64_t would_refuse = 0;           // by shadow rules
-  std::uint64_t shadow_checks_skipped = 0;  // rules that had no room beside the others on a request
-  std::uint64_t dynamic_limits_skipped = 0;  // that requests brought, and the store had no room for
-  std::uint64_t blocks = 0;                  // that began
-  std::uint64_t blocks_dropped = 0;          // that the table had no room for
-  std::uint64_t block_names_displaced = 0;   // of blocks that hold, by names of other blocks
-  std::uint64_t charges_unrefundable = 0;    // for a late cost: the op holds too many charges
+  std::uint64_t would_refuse = 0;            // by shadow rules
+  std::uint64_t shadow_checks_skipped = 0;   // rules without room beside the others on a request
+  std::uint64_t dynamic_limits_skipped = 0;  // from requests; the store had no room for them
+  std::uint64_t blocks = 0;                  // started
+  std::uint64_t blocks_dropped = 0;          // the table had no room for them
+  std::uint64_t block_names_displaced = 0;   // of blocks in force, by names of other blocks
+  std::uint64_t charges_unrefundable = 0;    // for a late cost: the op has too many charges
   std::uint64_t failures_forgotten = 0;      // early, of addresses that failed to authenticate
 };
 
-// What the upstream answered.
+// The upstream's response.
 struct ResponseView {
   std::uint16_t status = 0;
   std::optional<std::uint8_t> grpc_status;
   std::span<const HeaderView> headers;
 };
 
-// What a request means: the gateway routes and logs by what the rules saw. Views into the request's
-// buffer and into the decider; good until that buffer changes or the decider's next request.
+// The request as the rules saw it: the gateway routes and logs by this. Views into the request's
+// buffer and into the decider; valid until that buffer changes or the decider's next request.
 struct ResolvedRequest {
   std::string_view host;  // normalised
   std::string_view path;  // normalised; with host and decoded_path empty after Reason::bad_target
-  // With slashes for escaped ones; empty: there is no such other reading.
+  // With escaped slashes decoded; empty: there is no second reading.
   std::string_view decoded_path;
-  // As far as it was looked at: a request that is decided before credentials are verified has none.
+  // As far as verified: a request decided before its credentials are verified has none.
   identity::Identity client;
 };
 
-// What decide() gives back beside the op.
+// The result of decide() beside the op.
 struct Decided {
   store::Completion completion;  // later: op.completed will be called
   const ResolvedRequest& request;
@@ -98,48 +98,48 @@ class Decider {
     policy_ = policy;
   }
 
-  // Decided at once, or later: then op.completed is called. The op keeps nothing of the request's
-  // buffer; the resolved request does.
+  // Decided at once, or later: then op.completed is called. The op keeps no views into the
+  // request's buffer; the resolved request does.
   Decided decide(Op& op, const RequestView& request, Now now) noexcept;
-  // The same for a client that is identified already: from a log, or by another gateway.
+  // The same for a client identified already: from a log, or by another gateway.
   Decided decide(Op& op, const RequestView& request, const identity::Identity& client,
                  Now now) noexcept;
 
-  // By one rule alone, whatever others match: "may Ann create a URL?" The path is taken as it is. A
-  // cost that is given replaces the rule's own.
+  // By one rule alone, whatever others match: "may Ann create a URL?" The path is not normalised.
+  // `cost` replaces the rule's own.
   store::Completion decide_by(rules::RuleNumber rule, Op& op, const RequestView& request,
                               const identity::Identity& client, Now now,
                               std::optional<store::Cost> cost = std::nullopt) noexcept;
 
-  // Many requests, each by itself: memory is fetched for the later ones while the earlier ones are
-  // decided. op.waiting() tells which of them the store answers later.
+  // Many requests, each by itself: memory for later requests is fetched while earlier ones are
+  // decided. op.waiting() is true for requests that the store completes later.
   void decide_batch(std::span<Op* const> ops, std::span<const RequestView> requests,
                     Now now) noexcept;
 
   // The store takes too long: every matching rule decides by its `on_failure`.
   void give_up_waiting(Op& op, Now now) noexcept;
 
-  // A queued request has waited long enough, and goes on.
+  // A queued request has waited its delay and is forwarded.
   void released(Op& op) noexcept;
 
   // The client left before the decision, or while its request was queued: charges are refunded, as
-  // nothing was forwarded. In a queue this frees the last place only: the requests behind were told
-  // already when they go on.
+  // nothing was forwarded. In a queue this frees the last place only: the requests behind already
+  // have their delays.
   void abandon(Op& op, Now now) noexcept;
 
-  // The response's headers are there: limits that count only some responses charge it, or refund a
+  // The response's headers arrived: limits that count only some responses charge it, or refund a
   // response that does not count. The request is still in flight.
   void responded(Op& op, const ResponseView& response, Now now) noexcept;
 
-  // The request is in flight no longer. `response` unless responded() was called; null where there
-  // is none: then charges stay, and charges that wait for a response are made.
+  // The request is no longer in flight. Pass `response` unless responded() was called; null if
+  // there is none: then charges stay, and charges that wait for a response are made.
   void settle(Op& op, const ResponseView* response, Now now) noexcept;
 
-  // The request is still in flight: its leases live on.
+  // The request is still in flight: extends its leases.
   void renew(Op& op, Now now) noexcept;
 
-  // What the request cost in the end: for all of its charges except slots of requests in flight.
-  // May be called more than once, before the response is there.
+  // The actual cost of the request: for all of its charges except slots of requests in flight. May
+  // be called more than once, before the response arrives.
   void correct_cost(Op& op, store::Cost actual, Now now) noexcept;
 
   // Worth one warning: see ClientAddressFinder.
@@ -151,9 +151,9 @@ class Decider {
 
  private:
   enum class Resolved : std::uint8_t { ready, missing, ambiguous, too_many };
-  // How far a request came before the store was asked.
+  // How far a request came before the store is asked.
   enum class Prepared : std::uint8_t { to_be_asked, decided };
-  // A limit as it is for one client.
+  // A limit as it applies to one client.
   struct InForce {
     store::LimitNumber number = 0;
     std::uint64_t amount = 0;
@@ -219,7 +219,7 @@ class Decider {
   std::shared_ptr<const identity::Identifier> identifier_;
   ClientPolicy policy_;
   std::unique_ptr<SnapshotPin> pin_;
-  std::vector<std::unique_ptr<SnapshotPin>> retired_;  // that ops still hold
+  std::vector<std::unique_ptr<SnapshotPin>> retired_;  // still used by ops
   std::shared_ptr<const Lists> lists_;
   BlockBook* book_ = nullptr;
   Amounts amounts_;
@@ -227,14 +227,14 @@ class Decider {
   identity::IdentifierScratch scratch_;
   std::array<char, identity::kPathScratchBytes> path_;
   std::array<char, identity::kPathScratchBytes> decoded_path_;
-  // The host of the last request: the next one is most likely for the same.
+  // The last request's host: the next request is most likely for the same.
   std::array<char, identity::kHostScratchBytes> host_;
   std::array<char, identity::kHostScratchBytes + 64> host_asked_;  // with a port, and a user
   std::size_t host_asked_bytes_ = 0;
   std::optional<std::string_view> host_normal_ = std::string_view{};
   ResolvedRequest resolved_;
   rules::Matches matches_;
-  store::Call alone_;  // for counts that are asked one by one
+  store::Call alone_;  // for counts checked one by one
   DeciderCounters counters_;
 };
 

@@ -1,4 +1,4 @@
-// What the store says about a request, and what follows from it.
+// The store's results for a request, and the decision by them.
 #include "engine/block_label.h"
 #include "engine/decider.h"
 #include "engine/http_statuses.h"
@@ -19,7 +19,7 @@ Action refusal_by(const Rule& rule) noexcept {
 }  // namespace
 
 void Decider::later(store::Call& call) noexcept {
-  Op& op = *static_cast<Op*>(call.owner);  // it waits: stores complete no call that was cancelled
+  Op& op = *static_cast<Op*>(call.owner);  // it waits: stores never complete a cancelled call
   op.worker_->conclude(op, op.worker_->store_, op.asked_at_);
   if (op.completed != nullptr) op.completed(op);
 }
@@ -44,7 +44,7 @@ void Decider::admit(Op& op, std::size_t binding, const Decision& decision, Now n
   finish(op, Action::pass, Reason::allowed, kOk, op.asked_[binding].plan->rule, decision);
 }
 
-// What the limits said, for headers and for people; and what they charged, to be settled.
+// Records the limits' results, for headers and for people, and their charges, to be settled.
 void Decider::record(Op& op, store::Store& by, bool keep_charges) noexcept {
   for (std::size_t i = 0; i < op.call_.count; ++i) {
     const Op::Asked& asked = op.asked_[i];
@@ -112,14 +112,14 @@ bool Decider::may_wait(Op& op, Now now) noexcept {
 
 // ---- blocks -----------------------------------------------------------------------------------
 
-// These are this node's own, whatever the store of the limits is: they save its time.
+// Blocks are this node's own, whatever the store of the limits is: they save its time.
 const Decision& Decider::ask_alone(const PlannedLimit& limit, std::uint64_t key, store::Cost cost,
                                    Now now) noexcept {
   alone_.count = 1;
   alone_.checks[0] = {.key = {.low = key ^ limit.salt, .high = 0},
                       .limit = limit.number,
                       .cost = cost,
-                      // A cell that several keys share would block one for what another did.
+                      // A cell shared by several keys would block one for requests of another.
                       .on_table_full = OnTableFull::allow,
                       .may_be_refunded = true};
   (void)fallback_.decide_all(alone_, now);
@@ -152,8 +152,8 @@ bool Decider::blocked(Op& op, Early early, Now now) noexcept {
   return false;
 }
 
-// A client that is blocked by address gets no token verified and uses up no limit. Should more
-// rules match than there is room for, the request is rejected later.
+// A client blocked by address gets no token verified and uses up no limit. If more rules match than
+// there is room for, the request is rejected later.
 bool Decider::blocked_by_request(Op& op, const rules::Asked& asked, Now now) noexcept {
   const Snapshot& snapshot = *op.pin_->snapshot;
   snapshot.rules().match(asked, rules::Phase::blocks, matches_);
@@ -165,8 +165,8 @@ bool Decider::blocked_by_request(Op& op, const rules::Asked& asked, Now now) noe
   return false;
 }
 
-// Begins the blocks of rules that rejected the request and whose threshold is reached. The client
-// and the list of blocks are told of blocks that the table keeps, of no others.
+// Begins the blocks of rules that rejected the request and whose threshold is reached. The response
+// and the list of blocks show only blocks that the table keeps.
 void Decider::punish(Op& op, Now now) noexcept {
   const Plan* previous = nullptr;
   for (std::size_t i = 0; i < op.call_.count; ++i) {
@@ -177,13 +177,13 @@ void Decider::punish(Op& op, Now now) noexcept {
     const Decision& refusals = ask_alone(asked.plan->block->refusals, asked.key, 1, now);
     if (refusals.allowed() && refusals.remaining > 0) continue;
     const Decision& block = ask_alone(asked.plan->block->block, asked.key, 1, now);
-    // A full table admits the charge without keeping it: then the next request finds no block.
+    // A full table allows the charge without keeping it: then the next request finds no block.
     if (block.allowed() && alone_.answers[0].charge.receipt.cost == 0) {
       ++counters_.blocks_dropped;
       continue;
     }
     const Nanos lasts = block.reset_after;
-    // A client that comes back when the limit allows it must not find the block.
+    // A client that obeys retry_after must not meet the block.
     op.decision.reset_after = std::max(op.decision.reset_after, lasts);
     if (op.decision.retry_after) {
       op.decision.retry_after = std::max(*op.decision.retry_after, lasts);
@@ -211,7 +211,7 @@ void Decider::write_down(const Op& op, const Op::Asked& asked, Now now) noexcept
 
 // ---- shadows ----------------------------------------------------------------------------------
 
-// Each rule by itself, as it would be if there were no other: the limits of one stand together.
+// Each rule by itself, as if there were no other: the limits of one rule are checked together.
 void Decider::ask_shadows(Op& op, Now now) noexcept {
   for (std::size_t first = 0; first < op.shadow_count_;) {
     std::size_t end = first + 1;
@@ -221,7 +221,7 @@ void Decider::ask_shadows(Op& op, Now now) noexcept {
   }
 }
 
-// Charged where it would admit, and settled like all others; it rejects nothing.
+// Charged if it would allow, and settled like all others; it never rejects.
 void Decider::ask_shadow(Op& op, std::size_t first, std::size_t count, Now now) noexcept {
   alone_.count = count;
   std::copy_n(op.shadow_checks_.begin() + static_cast<std::ptrdiff_t>(first), count,
@@ -243,7 +243,7 @@ void Decider::ask_shadow(Op& op, std::size_t first, std::size_t count, Now now) 
   }
 }
 
-// ---- when the store does not answer -----------------------------------------------------------
+// ---- when the store fails ---------------------------------------------------------------------
 
 void Decider::give_up_waiting(Op& op, Now now) noexcept {
   store_.cancel(op.call_);
@@ -253,7 +253,7 @@ void Decider::give_up_waiting(Op& op, Now now) noexcept {
 void Decider::decide_without_store(Op& op, Now now) noexcept {
   ++counters_.store_failures;
   op.source = "fallback";
-  // The strictest of the matching rules: one with `on_failure: closed` is enough.
+  // The strictest of the matching rules: one rule with `on_failure: closed` is enough.
   const Rule* closed = nullptr;
   bool share = false;
   for (std::size_t i = 0; i < op.call_.count; ++i) {
@@ -270,7 +270,7 @@ void Decider::decide_without_store(Op& op, Now now) noexcept {
     finish(op, Action::pass, Reason::store_failed, kOk);
     return;
   }
-  // This node's own counts stand in; limits that are open on failure are left out.
+  // This node's own counts stand in; limits that are open on failure are skipped.
   std::size_t kept = 0;
   for (std::size_t i = 0; i < op.call_.count; ++i) {
     if (op.asked_[i].plan->rule->on_failure != rules::OnFailure::share) continue;

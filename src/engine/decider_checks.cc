@@ -1,4 +1,4 @@
-// From the rules that concern a request to what the store is asked.
+// From the rules that match a request to checks in the store.
 #include "base/characters.h"
 #include "engine/decider.h"
 #include "engine/http_statuses.h"
@@ -21,7 +21,7 @@ std::string_view found_in(const identity::Attributes* all, std::string_view name
   return all != nullptr ? all->find(name) : std::string_view{};
 }
 
-// Only authenticated values choose a limit. An address is given by the network.
+// Only authenticated values choose a limit. The network provides the address.
 std::string_view tier_of(const Plan& plan, const identity::Identity& client,
                          std::array<char, 16>& scratch) noexcept {
   switch (plan.tier_by) {
@@ -40,9 +40,9 @@ std::string_view tier_of(const Plan& plan, const identity::Identity& client,
   return {};
 }
 
-// What the lines of a header say. Where they disagree, one may be the client's own: the smallest of
-// them holds, or the written one if that is smaller, so that another line never brings more. What
-// is no amount stands for the written one.
+// The amount in the lines of a header. If they disagree, one may be the client's own: then the
+// smallest of them applies, or the written amount if smaller, so that another line never raises it.
+// An invalid amount stands for the written one.
 std::uint64_t amount_in_headers(const rules::AmountFrom& from, std::uint64_t written,
                                 const RequestView& request) noexcept {
   std::optional<std::uint64_t> least;
@@ -60,8 +60,8 @@ std::uint64_t amount_in_headers(const rules::AmountFrom& from, std::uint64_t wri
   return *least == most ? most : std::min(*least, written);
 }
 
-// The amount that a request brings along; the written one where it brings none that can be used. A
-// header counts only from a peer that is trusted: any other client would set its own limit.
+// The amount of a request; the written one if it has no usable amount. A header counts only from a
+// trusted peer: any other client would set its own limit.
 std::uint64_t amount_of(const rules::RuleLimit& limit, const rules::Asked& asked) noexcept {
   const rules::AmountFrom& from = *limit.from;
   const std::uint64_t written = limit.limit.amount;
@@ -108,7 +108,7 @@ bool Decider::resolve(Op& op, const rules::Asked& asked, const rules::Matches& m
   return true;
 }
 
-// The limits of a rule become checks; those of shadow rules apart.
+// Turns the limits of a rule into checks; shadow rules apart.
 Decider::Resolved Decider::resolve_rule(Op& op, const rules::Asked& asked,
                                         const rules::Matched& matched) noexcept {
   const Snapshot& snapshot = *op.pin_->snapshot;
@@ -142,7 +142,7 @@ Decider::Resolved Decider::resolve_rule(Op& op, const rules::Asked& asked,
     const InForce holds =
         is_as_written ? InForce{.number = limit.number, .amount = limit.written->limit.amount}
                       : in_force(plan, limit, asked, op.asked_at_);
-    // A request that passes uncounted may look at more limits than this has room for.
+    // A preflight that is allowed uncounted may look at more limits than fit here.
     if (holds.use != nullptr && op.use_count_ < op.uses_.size()) {
       Amounts::keep(*holds.use);
       op.uses_[op.use_count_++] = holds.use;
@@ -166,7 +166,7 @@ Decider::Resolved Decider::resolve_rule(Op& op, const rules::Asked& asked,
   return Resolved::ready;
 }
 
-// Where the request brings an amount along, or an override changes it.
+// With the request's own amount, or with an override.
 Decider::InForce Decider::in_force(const Plan& plan, const PlannedLimit& limit,
                                    const rules::Asked& asked, Now now) noexcept {
   const Snapshot& snapshot = *pin_->snapshot;
@@ -188,8 +188,8 @@ Decider::InForce Decider::in_force(const Plan& plan, const PlannedLimit& limit,
 
 // ---- labels -----------------------------------------------------------------------------------
 
-// What a label is made of, should it be needed: for each `per` its kind, its length and its bytes.
-// A value that is missing is replaced by the address, as it is in the key by default.
+// The source of a label, if one is needed: for each `per` its kind, its length and its bytes. A
+// missing value is replaced by the address, as in the key by default.
 Op::Label Decider::label_of(Op& op, const Plan& plan, const rules::Asked& asked,
                             const rules::Matched& matched) noexcept {
   constexpr std::size_t kHeader = 2;

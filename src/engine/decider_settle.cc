@@ -1,4 +1,4 @@
-// After the decision: charges of a request that did not count, or is over.
+// After the decision: charges of a request that does not count, or is over.
 #include "engine/decider.h"
 
 #include <algorithm>
@@ -87,10 +87,10 @@ void Decider::renew(Op& op, Now now) noexcept {
   }
 }
 
-// ---- costs that are known late ----------------------------------------------------------------
+// ---- late costs --------------------------------------------------------------------------------
 
 void Decider::correct_cost(Op& op, store::Cost actual, Now now) noexcept {
-  const std::size_t decided = op.held_count_;  // corrections are put behind these
+  const std::size_t decided = op.held_count_;  // corrections are appended
   for (std::size_t i = 0; i < decided; ++i) {
     Op::Held& held = op.held_[i];
     if (held.fate == Op::Fate::in_flight || held.corrects) continue;
@@ -102,10 +102,10 @@ void Decider::correct_cost(Op& op, store::Cost actual, Now now) noexcept {
   }
 }
 
-// More is charged although it can no longer be rejected; less is refunded. `held_` has all charges
-// at any time, and no receipt is good for more than that: so a response that does not count refunds
-// all of them, and nothing of other requests. The oldest charge goes first: a bucket that refunds
-// an older one still knows exactly where the younger ones are, but not the other way.
+// A higher cost is charged although it can no longer be rejected; a lower one is refunded. `held_`
+// has all charges at any time, and no receipt covers more: so a response that does not count
+// refunds all of them, and nothing of other requests. The oldest charge goes first: a bucket that
+// refunds an older one still knows exactly where the younger ones are, but not vice versa.
 void Decider::correct(Op& op, std::size_t place, store::Cost actual, Now now) noexcept {
   const auto is_of_it = [&](std::size_t i) {
     return i == place || (op.held_[i].corrects && op.held_[i].limit == op.held_[place].limit);
@@ -132,7 +132,7 @@ void Decider::correct(Op& op, std::size_t place, store::Cost actual, Now now) no
   }
 }
 
-// A charge of its own, with a receipt of its own. A limit that is full takes less than is asked.
+// A separate charge, with its own receipt. An exceeded limit takes less than requested.
 void Decider::charge_more(Op& op, std::size_t place, store::Cost cost, Now now) noexcept {
   Op::Held more = op.held_[place];
   more.check.cost = cost;

@@ -1,7 +1,7 @@
-// What a service of envoyproxy/ratelimit's kind is asked, and what it answers.
+// Requests to a service like envoyproxy/ratelimit, and its responses.
 //
-// Plain data with views: a request lives in its sender's buffer, and what a response refers to in
-// the rules that it was decided by. Nothing here allocates.
+// Plain data with views: a request points into its sender's buffer, a response into the rules that
+// it was decided by. Nothing here allocates.
 #pragma once
 
 #include "rules/envoy_rules.h"
@@ -20,7 +20,7 @@ namespace sluice::engine {
 
 inline constexpr std::size_t kEnvoyDescriptorsMax = 32;
 
-// A limit that the sender brings along; it takes the place of what the rules say.
+// A limit sent with the request; it replaces the rules' limit.
 struct EnvoyOverride {
   std::uint32_t requests_per_unit = 0;
   rules::EnvoyUnit unit = rules::EnvoyUnit::unknown;
@@ -29,7 +29,7 @@ struct EnvoyOverride {
 struct EnvoyDescriptor {
   std::span<const DescriptorEntry> entries;
   std::optional<EnvoyOverride> limit;
-  std::optional<std::uint64_t> hits_addend;  // in place of the request's; 0 only looks
+  std::optional<std::uint64_t> hits_addend;  // in place of the request's; 0 only reads
 };
 
 struct EnvoyRequest {
@@ -38,24 +38,24 @@ struct EnvoyRequest {
   std::uint32_t hits_addend = 0;  // 0 means 1: senders leave it out
 };
 
-// The numbers are those of Envoy's messages.
+// The numbers of Envoy's messages.
 enum class EnvoyCode : std::uint8_t { ok = 1, over_limit = 2 };
 
 struct EnvoyCurrentLimit {
   std::uint32_t requests_per_unit = 0;
   rules::EnvoyUnit unit = rules::EnvoyUnit::unknown;
-  std::string_view name;  // empty for one that the request brought along
+  std::string_view name;  // empty for a limit sent with the request
 
   friend bool operator==(const EnvoyCurrentLimit&, const EnvoyCurrentLimit&) = default;
 };
 
 inline constexpr std::uint32_t kEnvoyUnlimited = std::numeric_limits<std::uint32_t>::max();
 
-// Of a descriptor that nothing limits, only the code is set.
+// For a descriptor without a limit, only the code is set.
 struct EnvoyStatus {
   EnvoyCode code = EnvoyCode::ok;
   std::optional<EnvoyCurrentLimit> current_limit;
-  std::uint32_t limit_remaining = 0;  // after this request; kEnvoyUnlimited where there is no end
+  std::uint32_t limit_remaining = 0;  // after this request; kEnvoyUnlimited if unlimited
   std::chrono::seconds duration_until_reset{0};
 
   friend bool operator==(const EnvoyStatus&, const EnvoyStatus&) = default;
@@ -63,7 +63,7 @@ struct EnvoyStatus {
 
 class EnvoyDecider;
 
-// Made once by whoever asks, and used again for every request.
+// Made once by the caller, and reused for every request.
 class EnvoyResponse {
  public:
   [[nodiscard]] EnvoyCode overall_code() const noexcept { return overall_; }

@@ -17,14 +17,14 @@ bool has_unknown_unit(const EnvoyDescriptor& descriptor) noexcept {
   return descriptor.limit && !is_known(descriptor.limit->unit);
 }
 
-// More than a counter holds is as good as all of it.
+// More hits than a counter holds fill it.
 store::Cost hits_of(const EnvoyRequest& request, const EnvoyDescriptor& descriptor) noexcept {
   const std::uint64_t hits =
       descriptor.hits_addend.value_or(std::max<std::uint32_t>(request.hits_addend, 1));
   return static_cast<store::Cost>(std::min(hits, EnvoySnapshot::kCountMax));
 }
 
-// Until the end of the window, from the second that it is: never 0.
+// Until the end of the window, from the current second: never 0.
 std::chrono::seconds until_reset(EnvoyUnit unit, Now now) noexcept {
   const std::chrono::seconds length{rules::seconds_of(unit)};
   const auto second = std::chrono::floor<std::chrono::seconds>(now.wall().time_since_epoch());
@@ -93,11 +93,11 @@ Result<void> EnvoyDecider::check(const EnvoyRequest& request) const noexcept {
   return {};
 }
 
-// ---- which limits hold --------------------------------------------------------------------------
+// ---- find the limits ---------------------------------------------------------------------------
 
 void EnvoyDecider::find_limits(const EnvoyRequest& request) noexcept {
   count_ = request.descriptors.size();
-  if (!snapshot_->rules().has_domain(request.domain)) {  // not even for limits brought along
+  if (!snapshot_->rules().has_domain(request.domain)) {  // not even for limits of the request
     ++counters_.unknown_domains;
     std::ranges::fill(all(), Applied{});
     return;
@@ -123,8 +123,8 @@ EnvoyDecider::Applied EnvoyDecider::applied(std::string_view domain,
           .rule = rule};
 }
 
-// Two limits may replace each other: each is looked at as it was found, so that both go. Only what
-// is counted has a name here, so that what is unlimited stays so, whoever replaces it.
+// Two limits may replace each other: each is checked as it was found, so both go. Only counted
+// limits have a name here, so an unlimited descriptor stays so, whichever limit replaces it.
 void EnvoyDecider::drop_replaced() noexcept {
   for (Applied& one : all()) {
     if (one.limit.name.empty()) continue;
@@ -134,7 +134,7 @@ void EnvoyDecider::drop_replaced() noexcept {
   }
 }
 
-// ---- what the store has counted -----------------------------------------------------------------
+// ---- count in the store ------------------------------------------------------------------------
 
 Result<void> EnvoyDecider::count_all(const EnvoyRequest& request, Now now) noexcept {
   for (std::size_t i = 0; i < count_; ++i) {
@@ -152,7 +152,7 @@ Result<void> EnvoyDecider::count_all(const EnvoyRequest& request, Now now) noexc
   return {};
 }
 
-// The sum after these hits, which are added even if they are too many.
+// The sum after these hits, which are added even if over the limit.
 Result<std::uint64_t> EnvoyDecider::count(const store::Check& check, Now now) noexcept {
   call_.checks[0] = check;
   call_.count = 1;
@@ -165,11 +165,10 @@ Result<std::uint64_t> EnvoyDecider::count(const store::Check& check, Now now) no
   return EnvoySnapshot::kCountMax - call_.answers[0].decision.remaining;
 }
 
-// ---- what follows -------------------------------------------------------------------------------
+// ---- compare the sums --------------------------------------------------------------------------
 
-// Over are those that one ordinary limit refuses, and those of whose quotas none is left. Under the
-// global mode a descriptor without a limit is a quota that is never used up; what is unlimited is
-// none.
+// Over: one ordinary limit is exceeded, or all quotas are used up. Under the global mode a
+// descriptor without a limit is a quota that is never used up; an unlimited descriptor is none.
 EnvoyCode EnvoyDecider::overall(std::span<const EnvoyStatus> statuses) const noexcept {
   bool refused = false;
   std::size_t quotas = 0;

@@ -1,9 +1,9 @@
-// Answers as envoyproxy/ratelimit does, one worker per thread.
+// Decides as envoyproxy/ratelimit does, one worker per thread.
 //
-// Every descriptor of a request is for itself: each that has a limit is counted, whether or not it
-// or another one is over. Deciding has three parts: which limit holds for each descriptor, what the
-// store has counted, and what follows from the counts. A store that answers later has its place
-// between the last two; today's answer at once, and one that does not counts as failed.
+// Each descriptor of a request stands alone: every descriptor with a limit is counted, whether or
+// not it or another one is over. Deciding has three parts: find the limit of each descriptor, count
+// in the store, and compare the counts. A store that completes later would fit between the last
+// two; today's stores complete at once, and a store that does not counts as failed.
 //
 // One thread. Deciding allocates nothing, takes no lock, reads no clock and does not log.
 #pragma once
@@ -23,8 +23,8 @@ namespace sluice::engine {
 
 struct EnvoyCounters {
   std::uint64_t decided = 0;
-  std::uint64_t over_limit = 0;       // of those, as a whole
-  std::uint64_t unknown_domains = 0;  // also of those: nothing limits them
+  std::uint64_t over_limit = 0;       // of these, as a whole
+  std::uint64_t unknown_domains = 0;  // also of these: nothing limits them
   std::uint64_t bad_requests = 0;
   std::uint64_t store_failures = 0;
 };
@@ -33,14 +33,14 @@ class EnvoyDecider {
  public:
   explicit EnvoyDecider(store::Store& store) noexcept : store_(store) {}
 
-  // For requests from now on. Names in responses live as long as the snapshot that gave them.
+  // For requests from now on. Names in responses live as long as the snapshot they come from.
   void use(std::shared_ptr<const EnvoySnapshot> snapshot) noexcept {
     snapshot_ = std::move(snapshot);
   }
 
-  // An error where that service answers one: without rules, domain or descriptors, and when the
-  // store fails; also for more descriptors than a response has room for, and for a limit brought
-  // along whose unit nobody knows. The response is then not for use. Only when the store fails may
+  // An error where envoyproxy/ratelimit returns one: without rules, domain or descriptors, and when
+  // the store fails; also for more descriptors than a response has room for, and for a request's
+  // own limit with an unknown unit. The response is then unusable. Only when the store fails may
   // some of the descriptors have been counted.
   [[nodiscard]] Result<void> should_rate_limit(const EnvoyRequest& request, Now now,
                                                EnvoyResponse& response) noexcept;
@@ -48,13 +48,13 @@ class EnvoyDecider {
   [[nodiscard]] const EnvoyCounters& counters() const noexcept { return counters_; }
 
  private:
-  // What holds for one descriptor.
+  // The limit of one descriptor.
   struct Applied {
     enum class Kind : std::uint8_t { nothing, unlimited, counted };
     Kind kind = Kind::nothing;
     EnvoyCurrentLimit limit;                  // counted
-    const rules::EnvoyLimit* rule = nullptr;  // null: nothing, or brought along
-    std::uint64_t sum = 0;                    // of the window's hits, with those of this request
+    const rules::EnvoyLimit* rule = nullptr;  // null: no limit, or the request's own
+    std::uint64_t sum = 0;                    // of the window's hits, including this request
   };
 
   [[nodiscard]] Result<void> check(const EnvoyRequest& request) const noexcept;

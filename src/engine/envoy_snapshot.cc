@@ -6,7 +6,7 @@
 namespace sluice::engine {
 namespace {
 
-// Kinds of parts in digests, apart from those of rules. They go into keys: they stay.
+// Kinds of parts in digests, distinct from those of rules. Keys depend on them: never change.
 enum class EnvoyKeyPart : std::uint8_t { domain = 110, key = 111, value = 112, unit = 113 };
 
 KeyDigest& add(KeyDigest& digest, EnvoyKeyPart part, std::string_view text) noexcept {
@@ -18,11 +18,11 @@ Limit counter_of(rules::EnvoyUnit unit) {
           .amount = EnvoySnapshot::kCountMax,
           .period = std::chrono::seconds{rules::seconds_of(unit)},
           .align = Align::epoch,
-          .count_rejected = true};  // a sum that would pass the end stays there
+          .count_rejected = true};  // a sum beyond the maximum stays there
 }
 
-// All values that a shared wildcard matches are counted as one. Its node can also be reached by a
-// key that is spelled like the whole pattern, and that is not a match of the wildcard.
+// All values that a shared wildcard matches are counted as one. A key spelled like the whole
+// pattern also reaches its node, and is not a match of the wildcard.
 std::string_view counted_value(const DescriptorEntry& entry,
                                const rules::EnvoyLevel* level) noexcept {
   const bool shared = level != nullptr && level->share_threshold &&

@@ -1,13 +1,13 @@
 // Trees of envoyproxy/ratelimit, ready for requests.
 //
-// That service adds up hits and compares the sum with a limit afterwards; so one counter may serve
-// several amounts, as when a request brings its own limit, and goes on past all of them. Therefore
-// the store does not know the limits of the trees but seven counters, one for each unit: windows
-// aligned to the epoch that count up to kCountMax, more than any sum that is compared. What follows
-// from a sum is the worker's affair.
+// envoyproxy/ratelimit adds up hits and compares the sum with a limit afterwards. So one counter
+// may serve several amounts, as when a request brings its own limit, and goes on past all of them.
+// Therefore the store does not know the limits of the trees but seven counters, one per unit:
+// windows aligned to the epoch that count up to kCountMax, more than any sum that is compared. The
+// worker compares the sums.
 //
-// Where the store runs full, it forgets those first that have used the smallest share of what they
-// may. These have used little of kCountMax, so they go before the counters of rules.
+// A full store first evicts keys that have used the smallest share of their limit. These have used
+// little of kCountMax, so they go before the counters of rules.
 //
 // Immutable. The store outlives it; only its limits are needed here.
 #pragma once
@@ -28,15 +28,15 @@
 
 namespace sluice::engine {
 
-// What holds for all limits.
+// Modes for all limits.
 struct EnvoyModes {
-  bool shadow_mode = false;  // the answer as a whole is never "over"; the statuses tell
-  bool quota_mode = false;   // as if every descriptor's limit said so
+  bool shadow_mode = false;  // the response as a whole is never "over"; the statuses show it
+  bool quota_mode = false;   // as if every descriptor's limit had it
 };
 
 class EnvoySnapshot {
  public:
-  // A sum stays here once it has come so far. A limit of more than this is never reached.
+  // A sum stops here. A larger limit is never reached.
   static constexpr std::uint64_t kCountMax = core::kAmountMax;
 
   // Fails when the store has no room for the counters.
@@ -50,13 +50,13 @@ class EnvoySnapshot {
   [[nodiscard]] const rules::EnvoyRules& rules() const noexcept { return *rules_; }
   [[nodiscard]] const EnvoyModes& modes() const noexcept { return modes_; }
 
-  // The counter of a unit, which is not unknown.
+  // The counter of a unit other than unknown.
   [[nodiscard]] store::LimitNumber counter(rules::EnvoyUnit unit) const noexcept {
     return counters_[static_cast<std::size_t>(unit) - 1];
   }
 
-  // What is counted under: domain, entries and unit. `limit` is the one that the rules have for the
-  // entries, or null if the request brought its own.
+  // The counted key: domain, entries and unit. `limit` is the rules' limit for the entries, or null
+  // if the request brought its own.
   [[nodiscard]] Digest key(std::string_view domain, std::span<const DescriptorEntry> entries,
                            rules::EnvoyUnit unit, const rules::EnvoyLimit* limit) const noexcept;
 

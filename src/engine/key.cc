@@ -16,7 +16,7 @@ using rules::Per;
 std::string_view address_bytes(const IpAddress& address, unsigned v4_bits, unsigned v6_bits,
                                ValueScratch& scratch) noexcept {
   const IpAddress masked = address.masked(address.is_v4 ? v4_bits : v6_bits);
-  // All of it, and by the words that it was made of: a wider load would wait for them.
+  // All of it, in the words that it was written in: a wider load would wait for them.
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   std::memcpy(scratch.data(), masked.bytes.data(), kWord);
   std::memcpy(scratch.data() + kWord, masked.bytes.data() + kWord, kWord);
@@ -35,7 +35,7 @@ std::string_view descriptor_value(const RequestView& request, std::string_view k
   return {};
 }
 
-// The value of a header. Empty also where several lines disagree.
+// The value of a header. Also empty if several lines disagree.
 std::string_view only_header(const RequestView& request, std::string_view lower_name) noexcept {
   std::string_view value;
   bool found = false;
@@ -48,7 +48,7 @@ std::string_view only_header(const RequestView& request, std::string_view lower_
   return value;
 }
 
-// As with headers. One that is too long to be read counts as missing, too.
+// As with headers. A value too long to be read counts as missing, too.
 std::string_view only_query_field(std::string_view query, std::string_view name,
                                   ValueScratch& scratch) noexcept {
   std::optional<identity::Decoded> value;
@@ -63,11 +63,11 @@ std::string_view only_query_field(std::string_view query, std::string_view name,
   return value && value->whole ? value->text : std::string_view{};
 }
 
-// Why a value that the request chooses cannot be told.
+// Why a value that the request chooses is unknown.
 enum class Untold : std::uint8_t {
   absent,    // or empty
   too_long,  // more than is read
-  differs,   // stated more than once, and not alike
+  differs,   // stated twice, differently
 };
 
 Untold untold_header(const RequestView& request, std::string_view name) noexcept {
@@ -89,15 +89,15 @@ Untold untold_query_field(std::string_view query, std::string_view name) noexcep
   return found > 1 ? Untold::differs : Untold::too_long;
 }
 
-// Of a value that only_header or only_query_field could not tell.
+// For a value that only_header or only_query_field returns as empty.
 Untold untold(const Per& per, const rules::Asked& asked) noexcept {
   if (per.kind == Per::Kind::header) return untold_header(asked.request, per.name);
   if (per.kind == Per::Kind::query) return untold_query_field(asked.query, per.name);
   return Untold::absent;
 }
 
-// What one value costs. More than can be read is the most; what is no number costs as if there were
-// none.
+// The cost in one value. A number too large to be read is the largest; other text costs as if
+// absent.
 std::uint64_t cost_in(std::string_view text, const rules::CostRule& cost) noexcept {
   const std::optional<std::uint64_t> number = stated_number(text);
   return number ? std::clamp<std::uint64_t>(*number, 1, cost.max) : cost.constant;
@@ -177,7 +177,7 @@ Key key_of(const Plan& plan, const rules::Asked& asked, const rules::MatchedPath
       digest.add(static_cast<std::uint8_t>(per.kind), value);
       continue;
     }
-    // By none of them: a client that adds another one must not get another counter.
+    // Counts by none of them: a client that adds another one must not get another counter.
     const Untold why = untold(per, asked);
     if (why == Untold::differs) return {.fate = Key::Fate::ambiguous, .digest = {}};
     switch (rule.on_missing) {

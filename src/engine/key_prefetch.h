@@ -1,9 +1,9 @@
-// A guess at the rule that concerns the next request: the one that concerned the last.
+// Guesses the rule for the next request: the rule that matched the last one.
 //
-// What a decision waits for is memory: a count among millions is in no cache. With a guess that
-// count is on its way while the rules are still being matched. A wrong one costs a hash; after two
-// wrong ones in a row nothing is guessed until the same rule came twice again. Whatever is guessed,
-// the decision is the same.
+// A decision mostly waits for memory: a count among millions is in no cache. A guess fetches that
+// count while the rules are still being matched. A wrong guess costs a hash; after two wrong ones
+// in a row guessing stops until the same rule matched twice again. The decision never depends on
+// the guess.
 //
 // One thread.
 #pragma once
@@ -20,13 +20,13 @@ namespace sluice::engine {
 
 class KeyPrefetch {
  public:
-  // The rules are others now.
+  // The rules have changed.
   void forget() noexcept { *this = {}; }
 
-  // Another request. No guess is made of it yet.
+  // Starts another request, without a guess.
   void begin() noexcept { is_made_ = false; }
 
-  // Its client is known, the rules that concern it are not.
+  // Its client is known, its matching rules are not.
   void guess(const rules::Asked& asked, store::Store& store) noexcept {
     if (trust_ < kTrusted) return;
     ValueScratch scratch;
@@ -39,12 +39,12 @@ class KeyPrefetch {
     }
   }
 
-  // The key under that rule, if it was guessed.
+  // The key under that rule, if guessed.
   [[nodiscard]] const Digest* key_for(const Plan& plan) const noexcept {
     return is_made_ && &plan == plan_ ? &key_ : nullptr;
   }
 
-  // The rule that it was.
+  // The rule that matched.
   void learn(const Plan& plan) noexcept {
     if (&plan == plan_) {
       trust_ = std::min<std::uint8_t>(trust_ + 1, kMost);
@@ -59,7 +59,7 @@ class KeyPrefetch {
   static constexpr std::uint8_t kTrusted = 2;
   static constexpr std::uint8_t kMost = 3;
 
-  // One value that is known before the path is compared.
+  // One value, known before the path is compared.
   [[nodiscard]] static bool can_be_guessed(const Plan& plan) noexcept {
     if (!plan.hasher || plan.tier_by != TierBy::none) return false;
     const rules::Per::Kind kind = plan.rule->per[0].kind;

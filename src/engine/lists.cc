@@ -8,7 +8,7 @@ Lists::List::List(std::vector<ListEntry> all) : entries(std::move(all)) {
   for (std::uint32_t i = 0; i < entries.size(); ++i) index.add(entries[i].subject, i);
 }
 
-// `look(index, visit)` goes through what is filed under whoever is asking.
+// `look(index, visit)` visits the numbers filed under the client.
 template <class Look>
 const ListEntry* Lists::List::find(WallTime now, Look&& look) const noexcept {
   const ListEntry* found = nullptr;

@@ -1,9 +1,9 @@
 // Allow and deny lists.
 //
-// Entries end by themselves when their time has come. The allow list stands above the deny list: an
-// operator who lists the monitoring system wants it to pass even from a range that is denied.
+// Entries expire by themselves. The allow list takes precedence over the deny list: a monitoring
+// system on the allow list is to be allowed even from a denied range.
 //
-// Immutable; an edit makes another one.
+// Immutable; an edit makes a new object.
 #pragma once
 
 #include "engine/subject.h"

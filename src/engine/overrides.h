@@ -1,7 +1,7 @@
 // Other limits for one subject, for a while: user=acme twice as much for 2h.
 //
-// An override multiplies amount and burst of those limits whose `per` contains its subject. Counts
-// go on: the key is the same.
+// An override multiplies amount and burst of all limits whose `per` contains its subject. Counts
+// continue: the key is the same.
 #pragma once
 
 #include "engine/subject.h"
@@ -31,7 +31,7 @@ inline constexpr std::uint32_t kPermilleMax = 1'000'000;
 // "2", "1.5", "0.25": in thousandths, at least one, at most a thousand times.
 [[nodiscard]] Parsed<std::uint32_t> parse_multiplier(std::string_view text);
 
-// Rounded down, but never to nothing.
+// Rounded down, but never to 0.
 [[nodiscard]] Limit multiplied(Limit limit, std::uint32_t permille) noexcept;
 
 // Whether a rule gives subjects of this kind counters of their own.

@@ -14,8 +14,8 @@ KeyDigest& add(KeyDigest& digest, KeyPart part, std::string_view text) noexcept 
   return digest.add(static_cast<std::uint8_t>(part), text);
 }
 
-// A rule that begins anew when it is edited has other keys then: all its amounts are in them. So a
-// client that changes its tier keeps its counts, and one whose rule was edited does not.
+// A rule whose counts restart when it is edited gets other keys then: all its amounts are in them.
+// So a client that changes its tier keeps its counts; a client of an edited rule does not.
 std::string edition_of(const rules::Rule& rule) {
   std::string edition;
   const auto add_all = [&](std::span<const rules::RuleLimit> limits) {
@@ -44,9 +44,8 @@ TierBy tier_by(std::string_view by) noexcept {
   return by.starts_with(kAttribute) ? TierBy::attribute : TierBy::claim;
 }
 
-// Under `proportional` the table recalculates what another limit left behind, unless that was an
-// override's. It cannot tell an edited limit from another tier's, so rules with tiers keep what was
-// used.
+// Under `proportional` the table converts counts of another limit, unless it was an override's. It
+// cannot tell an edited limit from another tier's, so rules with tiers keep the usage.
 OnChange change_of(const rules::Rule& rule) noexcept {
   const auto brought = [](const rules::RuleLimit& limit) { return limit.from.has_value(); };
   const bool varies = rule.tiers || std::ranges::any_of(rule.limits, brought);
@@ -82,7 +81,7 @@ Parsed<std::shared_ptr<const Snapshot>> Snapshot::make(std::shared_ptr<const rul
   return snapshot;
 }
 
-// A rule that keeps its name has as many places as before, whatever else was edited.
+// A rule that keeps its name keeps its queued count, whatever else was edited.
 void Snapshot::keep_queues_of(const Snapshot& before) noexcept {
   for (Plan& plan : plans_) {
     if (plan.held == nullptr) continue;

@@ -1,7 +1,7 @@
-// Rules, ready for requests: every limit has its number in the store, every rule its way to keys.
+// Rules, ready for requests: every limit has its number in the store, every rule its key prefix.
 //
-// Immutable. Deciders hold references, so that an edit never takes a rule from a request in flight;
-// the last reference gives the numbers back to the store, which outlives it.
+// Immutable. Deciders own references, so an edit never removes a rule from a request in flight. The
+// last reference returns the numbers to the store, which outlives it.
 #pragma once
 
 #include "base/digest.h"
@@ -28,20 +28,20 @@ namespace sluice::engine {
 
 struct PlannedLimit {
   store::LimitNumber number = 0;
-  std::uint32_t index = 0;  // among all of the snapshot
-  std::uint64_t salt = 0;   // tells the keys of a rule's limits apart: of rules::limit_identity
+  std::uint32_t index = 0;  // in the whole snapshot
+  std::uint64_t salt = 0;   // separates the keys of a rule's limits: of rules::limit_identity
   const rules::RuleLimit* written = nullptr;
 };
 
-// A penalty box is two counts of the same key, kept like all others: refusals since the first of
-// them, and one that is used up for as long as the block lasts. The refusals' window has ended when
-// the block has, since it began before: so a block takes as many refusals each time.
+// A penalty box is two counts of the same key, stored like all others: rejections since the first
+// of them, and a count that is exhausted while the block lasts. The rejections' window starts
+// before the block and ends by its end: so each block takes as many rejections.
 struct PlannedBlock {
   PlannedLimit refusals;
   PlannedLimit block;
 };
 
-// What tells the tiers of a rule apart.
+// The value that selects the tier of a rule.
 enum class TierBy : std::uint8_t {
   none,
   tier,
@@ -53,20 +53,20 @@ enum class TierBy : std::uint8_t {
   attribute,
 };
 
-// What a rule comes down to when it concerns a request.
+// A rule, prepared for the requests that it matches.
 struct Plan {
   const rules::Rule* rule = nullptr;
   std::vector<PlannedLimit> limits;
   TierBy tier_by = TierBy::none;
   std::string tier_name;  // of the claim or the attribute
-  // Instead, for clients of some tier. In the order of the file.
+  // Replace `limits` for clients of a tier. In the order of the file.
   std::vector<std::pair<std::string, std::vector<PlannedLimit>>> tiers;
 
-  OnChange change = OnChange::keep;  // of counts that another limit left behind
+  OnChange change = OnChange::keep;  // for counts of another limit
   std::optional<PlannedBlock> block;
   bool blocks_early = false;                       // see rules::blocks_early
   std::optional<rules::TextMatcher> count_header;  // of responses that count
-  // Queue: requests that wait, on all workers, also those that began under an edition before.
+  // Requests queued, on all workers, including requests queued under earlier editions.
   std::shared_ptr<std::atomic<std::uint32_t>> held;
   KeyDigest prefix;                 // of all keys of the rule
   std::optional<KeyHasher> hasher;  // rules with one `per`: by its value
@@ -74,20 +74,20 @@ struct Plan {
   [[nodiscard]] std::span<const PlannedLimit> limits_for(std::string_view tier) const noexcept;
 };
 
-// What stands in digests before the values of `per`, whose kinds are the numbers of rules::Per.
-// They go into keys: they stay.
+// Kinds of the parts before the values of `per` in digests; values have the numbers of rules::Per.
+// They are in keys: never change them.
 enum class KeyPart : std::uint8_t {
   domain = 100,
   rule = 101,
   limit = 102,
   shared = 103,
-  edition = 104,  // of rules that begin anew when they are edited
+  edition = 104,  // of rules whose counts restart when edited
 };
 
 class Snapshot {
  public:
-  // Fails when the store has no room for the limits, or an override asks for more than there is.
-  // `before` is what it replaces, if anything: requests that wait there keep their places here.
+  // Fails when the store has no room for the limits, or an override exceeds what can be enforced.
+  // `before` is the replaced snapshot, if any: requests queued there keep their places here.
   [[nodiscard]] static Parsed<std::shared_ptr<const Snapshot>> make(
       std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
       store::LimitNumbers& store, Now now, const Snapshot* before = nullptr);
@@ -108,7 +108,7 @@ class Snapshot {
   [[nodiscard]] bool has_blocks() const noexcept { return has_blocks_; }  // any rule may block
   [[nodiscard]] std::span<const Override> overrides() const noexcept { return overrides_; }
 
-  // The override of a client under a rule; null: there is none.
+  // The override for a client under a rule; null: none.
   [[nodiscard]] const Override* override_for(const rules::Rule& rule,
                                              const identity::Identity& client,
                                              WallTime now) const noexcept;

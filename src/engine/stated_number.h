@@ -1,4 +1,4 @@
-// A number that a request states: of a cost, or of an amount.
+// A number stated by a request: a cost or an amount.
 #pragma once
 
 #include "base/characters.h"
@@ -13,8 +13,8 @@
 
 namespace sluice::engine {
 
-// Digits; blanks around them and a plus sign before them are what many servers overlook, and so do
-// we. One that is too large to be read is the largest: whoever wrote it did not mean none.
+// Digits. Many servers overlook blanks around them and a plus sign before them, and so do we. A
+// number too large to be read is the largest: its sender did not mean none.
 [[nodiscard]] inline std::optional<std::uint64_t> stated_number(std::string_view text) noexcept {
   text = trimmed(text);
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -23,7 +23,7 @@ namespace sluice::engine {
 }
 
 // Calls visit(element) for each element of a header that may be a list: proxies join lines of one
-// name by commas. One without a comma has one element, which may be empty.
+// name by commas. A header without a comma has one element, which may be empty.
 template <class Visit>
 void each_element(std::string_view value, Visit&& visit) noexcept {
   while (true) {

@@ -1,4 +1,4 @@
-// Whom an operator speaks of: an address or a range of them, a key, a user, a tenant.
+// The subject of an exception: an address or a range of them, a key, a user, a tenant.
 #pragma once
 
 #include "base/flat_map.h"
@@ -31,8 +31,8 @@ struct Subject {
 };
 [[nodiscard]] std::string_view to_string(Subject::Kind kind) noexcept;
 
-// Finds the numbers that were filed under subjects. Looking costs one probe for a text, and one for
-// each length of prefix that was filed for an address. Built once, then immutable.
+// Finds the numbers filed under subjects. A lookup costs one probe for a text, and for an address
+// one probe for each prefix length on file. Built once, then immutable.
 class SubjectIndex {
  public:
   void add(const Subject& subject, std::uint32_t number);
@@ -40,8 +40,8 @@ class SubjectIndex {
     return filed_[static_cast<std::size_t>(kind)];
   }
 
-  // Calls visit(number) for what is filed under a text, or under a range around an address, the
-  // narrowest first, until it answers true. Whether it did.
+  // Calls visit(number) for numbers filed under a text, or under a range around an address, the
+  // narrowest first, until visit returns true; then returns true.
   template <class Visit>
   bool find(Subject::Kind kind, std::string_view text, Visit&& visit) const noexcept {
     if (!has(kind) || text.empty()) return false;

@@ -55,14 +55,14 @@ namespace sluice::frontend {
 
 // A listening socket, as connections come through it.
 struct Entrance {
-  // Of a socket that the service manager opened under the front end's name, and no key names.
+  // A socket that the service manager opened under the front end's name, and that no key names.
   static constexpr std::size_t kUnlisted = std::numeric_limits<std::size_t>::max();
 
-  std::uint16_t port = 0;            // 0: it has none, being a Unix socket
-  std::size_t listener = kUnlisted;  // its number in FrontendConfig::listen of the start
+  std::uint16_t port = 0;            // 0: none, a Unix socket
+  std::size_t listener = kUnlisted;  // its index in FrontendConfig::listen at the start
 };
 
-// What a front end says about one worker when it is asked.
+// A front end's report on one worker.
 struct FrontendReport {
   std::uint64_t connections = 0;
   std::uint64_t connections_rejected = 0;  // so far
@@ -74,7 +74,7 @@ struct FrontendReport {
   std::vector<UpstreamStatus> upstreams;  // under the configuration in force
 };
 
-// One thread: that of the loop which it was made with.
+// Runs on the thread of the loop that it was made with.
 class FrontendWorker {
  public:
   FrontendWorker() = default;
@@ -83,19 +83,18 @@ class FrontendWorker {
   virtual ~FrontendWorker() = default;
 
   virtual void accept(net::Accepted accepted, const Entrance& entrance) = 0;
-  // Requests are served by this from now on; those in flight keep what they began with. The engine
-  // has the rules of the same snapshot.
+  // New requests use this configuration; requests in flight keep theirs. The engine has the rules
+  // of the same snapshot.
   virtual void use(const std::shared_ptr<const FrontendConfig>& config) = 0;
-  // Closes an idle connection, and so frees a descriptor; false if there is none.
+  // Closes an idle connection to free a descriptor; false if there is none.
   virtual bool evict_idle() { return false; }
 
-  // Of workers only: a thread of its own serves to the end of the server, so that operators see
-  // how it stops.
+  // For workers only: a front end with its own thread serves until the server stops, so that
+  // operators see how it stops.
 
-  // No more connections come. Those that are open end with their requests in flight. May be called
-  // again.
+  // No more connections come. Open ones close after their requests in flight. May be called again.
   virtual void drain() {}
-  // Open ones. Drained is one that was told to drain and has none.
+  // Open connections. A worker is drained when drain() was called and none is left.
   [[nodiscard]] virtual std::size_t connections() const noexcept { return 0; }
   [[nodiscard]] virtual FrontendReport report() const { return {}; }
 };
@@ -104,7 +103,7 @@ class FrontendWorker {
 
 enum class Placement : std::uint8_t {
   workers,     // a part of it on every worker: it serves requests
-  own_thread,  // requests do not delay it, nor it them: it serves operators
+  own_thread,  // requests and it do not delay each other: it serves operators
 };
 
 // What load() opens files with.
@@ -127,13 +126,13 @@ struct ThreadParts {
   ServerView& view;
 };
 
-// A socket that was opened for a front end.
+// A socket opened for a front end.
 struct OpenedSocket {
   net::Endpoint endpoint;
-  std::string text;  // for messages: where it is, and under which name it was inherited
+  std::string text;  // for messages: its address, and the name of an inherited one
 };
 
-// Used by the control thread, but for the workers that it makes. It outlives them.
+// Used by the control thread, except for the workers that it makes. It outlives them.
 class Frontend {
  public:
   Frontend() = default;
@@ -141,28 +140,28 @@ class Frontend {
   Frontend& operator=(const Frontend&) = delete;
   virtual ~Frontend() = default;
 
-  // The next part of the snapshot: what was read, and the files that it names. `in_force` is the
-  // part before; null at the start. Whatever is wrong is reported, then the result is not used, so
-  // nothing else may change here.
+  // The next part of the snapshot: the read configuration and its files. `in_force` is the part
+  // before; null at the start. Every mistake is reported. Then the result is not used, so this must
+  // have no other effect.
   [[nodiscard]] virtual std::shared_ptr<const FrontendConfig> load(
       const std::shared_ptr<const FrontendConfig>& read, const FrontendConfig* /*in_force*/,
       const LoadParts& /*parts*/, config::Diagnostics& /*diagnostics*/) {
     return read;
   }
-  // New rules alone change how paths are read: the part in force, with what depends on that taken
-  // from the file as it reads now.
+  // New rules alone change how paths are read: returns the part in force, with everything that
+  // depends on paths taken from the file as read now.
   [[nodiscard]] virtual std::shared_ptr<const FrontendConfig> with_paths(
       const std::shared_ptr<const FrontendConfig>& in_force, const FrontendConfig& /*read*/,
       const LoadParts& /*parts*/) {
     return in_force;
   }
-  // Its sockets are open. An error ends the start.
+  // Its sockets are open. An error aborts the start.
   [[nodiscard]] virtual Parsed<void> opened(const FrontendConfig& /*config*/,
                                             std::span<const OpenedSocket> /*sockets*/) {
     return {};
   }
-  // Names of the upstreams whose servers stay known when `now` replaces `before`. Nothing: it has
-  // no upstreams.
+  // Names of the upstreams whose servers keep their state when `now` replaces `before`. Nothing:
+  // the front end has no upstreams.
   [[nodiscard]] virtual std::optional<std::vector<std::string>> kept_upstreams(
       const FrontendConfig& /*before*/, const FrontendConfig& /*now*/) const {
     return std::nullopt;
@@ -185,31 +184,31 @@ class Frontend {
 struct FileContext {
   std::string folder;  // paths are relative to it
   std::span<const IpRange> trusted_proxies;
-  std::vector<std::string> identifying_headers;  // that clients are told apart by, in lower case
+  std::vector<std::string> identifying_headers;  // that identify clients, in lower case
   std::string client_ip_header;                  // that trusted proxies write; empty: none
   LogSecrets log_secrets;                        // what logs hide of requests
   const rules::IgnoringHosts& case_insensitive_paths;
   const rules::IgnoringHosts& ignore_path_parameters;
   const rules::SlashesByHost& escaped_slashes;
-  unsigned workers_in_force = 0;  // of a server that runs; 0: as the file says
+  unsigned workers_in_force = 0;  // of a running server; 0: as the file says
 };
 
-// A file that was checked against the grammar, for a front end to take its own keys from.
+// A file checked against the grammar, from which a front end reads its keys.
 struct Written {
   const config::Reader& file;               // the top level
-  std::vector<const config::Node*> listen;  // what its key under `listen` says, one by one
+  std::vector<const config::Node*> listen;  // the values of its key under `listen`
   const config::Checked& checked;
   const FileContext& context;
   unsigned workers;           // how many there will be
-  config::NamedFiles& files;  // to which it adds the files and addresses that it names
-  std::size_t& file_errors;   // of the mistakes that it reports, those in the files themselves
+  config::NamedFiles& files;  // the front end adds the files and addresses that it names
+  std::size_t& file_errors;   // reported mistakes that are in the files themselves
 };
 
 struct FrontendKind {
   Placement placement = Placement::workers;
-  config::Key listen;             // under `listen`: its name is that of the front end everywhere
+  config::Key listen;             // under `listen`: also the front end's name
   std::vector<config::Key> keys;  // of the top level, in the order of the reference
-  // Never null; what is wrong is reported.
+  // Never null; mistakes are reported.
   std::shared_ptr<const FrontendConfig> (*read)(const Written& written,
                                                 config::Diagnostics& diagnostics) = nullptr;
   std::unique_ptr<Frontend> (*open)() = nullptr;

@@ -1,9 +1,9 @@
-// What a file says about one front end, and what was opened for it: its part of the snapshot that
-// a server publishes.
+// The configuration of one front end and the files opened for it: its part of the snapshot that a
+// server publishes.
 //
-// A server keeps these parts side by side without knowing what is in them: only the front end that
-// made one casts it back. So a new protocol adds no field to the configuration, to the snapshot or
-// to the code that carries them from file to worker. Immutable once a server has it.
+// A server keeps these parts side by side without knowing their content: only the front end that
+// made a part casts it back. So a new protocol adds no field to the configuration, to the snapshot
+// or to the code that carries them from file to worker. Immutable once a server has it.
 #pragma once
 
 #include "net/endpoint.h"
@@ -18,14 +18,14 @@ namespace sluice::frontend {
 
 struct FrontendConfig {
   std::vector<net::Endpoint> listen;  // in the order of the file; empty: it is off
-  std::vector<std::string> files;     // that were read for it: a change of one is a reload
+  std::vector<std::string> files;     // read for it: a change of any is a reload
 
   virtual ~FrontendConfig() = default;
-  // Whether sockets opened for the other one serve this one as well. If not, it needs a restart.
+  // Whether the other configuration's sockets serve this one too. If not, it needs a restart.
   [[nodiscard]] virtual bool listens_like(const FrontendConfig& other) const {
     return listen == other.listen;
   }
-  // What the operator should know before a start.
+  // A warning for the operator before a start.
   [[nodiscard]] virtual std::optional<Diagnostic> start_warning() const { return std::nullopt; }
 
  protected:

@@ -1,5 +1,5 @@
-// Hears how requests ended, and what became of the servers that they were passed on to: metrics and
-// the access log are behind it, so that front ends do not know them.
+// Receives the outcome of requests and of the servers that they were forwarded to. Metrics and the
+// access log are behind it, so that front ends do not depend on them.
 #pragma once
 
 #include "frontend/access_log/access_record.h"
@@ -15,20 +15,20 @@ namespace sluice::frontend {
 struct ServerPlace {
   std::string_view upstream;
   std::string_view server;           // host:port
-  std::optional<IpAddress> address;  // which of several that its name has
+  std::optional<IpAddress> address;  // if its name has several
 };
 
-// Of a server that was asked for the first time on a connection, and failed.
+// A failure of a server. A stale idle connection is none.
 struct ServerFailure {
   ServerPlace place;
   std::string_view what;
-  std::string_view reason;  // of the system or of OpenSSL; may be empty
+  std::string_view reason;  // from the system or OpenSSL; may be empty
 };
 
 struct ServerEjection {
   ServerPlace place;
   Nanos lasts{0};
-  std::uint32_t failures = 0;  // in a row, before it
+  std::uint32_t failures = 0;  // consecutive, before it
 };
 
 // Called by the worker; returns at once.
@@ -39,14 +39,14 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
   virtual ~Observer() = default;
 
-  // Before the request is settled; views are good during the call.
+  // Before the request is settled; views are valid during the call.
   virtual void ended(const AccessRecord& record, Now now) noexcept = 0;
-  // Of some decisions: all others do without asking the clock twice.
+  // For a sample of decisions: the others do without reading the clock twice.
   virtual void decided(Nanos /*took*/) noexcept {}
-  // One such request in as many says for whom it was forwarded, and its peer is not believed.
+  // Of the same sample: the request has forwarding headers from an untrusted peer.
   virtual void ignored_forwarding() noexcept {}
   virtual void server_failed(const ServerFailure& /*failure*/, Now /*now*/) noexcept {}
-  // Once, however often it fails again, until it recovers: until a request succeeds there.
+  // Once until it recovers, however often it fails: until a request succeeds there.
   virtual void server_ejected(const ServerEjection& /*ejection*/) noexcept {}
   virtual void server_recovered(const ServerPlace& /*place*/) noexcept {}
 };

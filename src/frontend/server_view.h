@@ -10,7 +10,7 @@
 
 namespace sluice::frontend {
 
-// One thing that has to hold before requests should be sent here.
+// A condition that must be met before the server should get requests.
 struct Check {
   std::string_view name;
   bool holds = false;
@@ -23,7 +23,7 @@ class ServerView {
   ServerView& operator=(const ServerView&) = delete;
   virtual ~ServerView() = default;
 
-  // Answers at once, whatever the workers do.
+  // Returns at once, whatever the workers do.
   [[nodiscard]] virtual std::vector<Check> readiness() const = 0;
   [[nodiscard]] virtual std::string metrics(metrics::Exposition form) = 0;
   [[nodiscard]] virtual StatusReport status() = 0;

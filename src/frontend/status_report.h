@@ -12,7 +12,7 @@
 
 namespace sluice::frontend {
 
-// In the order in which they are to be shown.
+// In display order.
 using NamedCounts = std::vector<std::pair<std::string, std::uint64_t>>;
 
 struct ListenerStatus {
@@ -28,18 +28,18 @@ struct ReloadStatus {
 // Rules that come from a file of their own.
 struct RulesFileStatus {
   std::string source;
-  std::string version;  // of those in force
+  std::string version;  // of the rules in force
   std::optional<WallTime> loaded_at;
-  bool of_last_run = false;     // those in force are what an earlier run has kept
-  std::string error;            // why what the file holds now is not in force; empty: it is
+  bool of_last_run = false;     // the rules in force were saved by an earlier run
+  std::string error;            // why the file's content is not in force; empty: it is
   std::string last_good_error;  // why a start without the file would find none; empty: it would
   std::string watch_problem;    // why changes may be noticed late; empty: they are not
 };
 
 struct ServerStatus {
   std::string address;
-  std::size_t ejected_by = 0;         // so many workers; each has its own experience
-  std::size_t addresses = 1;          // that its name has, as the worker knows best
+  std::size_t ejected_by = 0;         // how many workers; each ejects by itself
+  std::size_t addresses = 1;          // of its name, by the worker that knows most
   std::size_t addresses_ejected = 0;  // by every worker, at least so many
   std::uint64_t in_use = 0;           // connections with a request in flight
   std::uint64_t idle = 0;
@@ -94,7 +94,7 @@ struct StatusReport {
   std::uint64_t blocks = 0;  // in force
 };
 
-// Whether any worker passes requests on to it.
+// Whether any worker forwards requests to it.
 [[nodiscard]] constexpr bool is_healthy(const ServerStatus& server, std::size_t workers) noexcept {
   return server.ejected_by < workers;
 }

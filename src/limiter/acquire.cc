@@ -1,4 +1,4 @@
-// Waiting for one's turn, with a thread and without.
+// Waiting in a queue, with a thread and without.
 
 #include "limiter/limiter_inside.h"
 #include <sluice/core/compiled_limit.h>
@@ -16,13 +16,13 @@
 namespace sluice {
 namespace {
 
-// How often to check again where the wait cannot be known: requests in flight.
+// How often to check again if the wait is unknown: requests in flight.
 constexpr Nanos kAskAgain = std::chrono::milliseconds{5};
 
-// Long enough for anybody; more would overflow when it is added to an instant.
+// Long enough for any caller; a longer wait would overflow when it is added to an instant.
 constexpr Nanos kForever = std::chrono::hours{24 * 365 * 100};
 
-// How long the first in line waits before it asks again. Nothing: there is no point in waiting.
+// How long the first in the queue waits before it checks again. Nothing: waiting is pointless.
 std::optional<Nanos> wait_for(const Decision& refused, Nanos left) {
   if (refused.verdict == Verdict::never || left <= Nanos{0}) return std::nullopt;
   if (!refused.retry_after) return std::min(kAskAgain, left);
@@ -30,8 +30,7 @@ std::optional<Nanos> wait_for(const Decision& refused, Nanos left) {
   return std::max(*refused.retry_after, Nanos{1});
 }
 
-// A caller that is not first when its time is over was rejected because of the queue, not the
-// limit.
+// A caller that is not first at its timeout is rejected because of the queue, not the limit.
 Decision out_of_time(Decision now) {
   now.verdict = Verdict::rejected;
   now.retry_after.reset();
@@ -50,7 +49,7 @@ Decision Limiter::Inside::decide_within(Nanos left, std::string_view key, Cost c
   }
   Decision refused = decide(key, 0, now, answers);
   refused.verdict = Verdict::rejected;
-  // When it would not be delayed at all. Waiting does not help: the queue shrinks no faster than
+  // Until it would not be delayed at all. Waiting does not help: the queue shrinks no faster than
   // the remaining time.
   refused.retry_after = decision.delay;
   refused.delay = Nanos{0};

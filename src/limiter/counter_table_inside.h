@@ -1,4 +1,4 @@
-// What a CounterTable is made of, for it and its limiters.
+// The members of a CounterTable, for it and its limiters.
 #pragma once
 
 #include "store/local/local_store.h"

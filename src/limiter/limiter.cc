@@ -19,7 +19,7 @@ namespace {
 
 const SystemClock kSystemClock;
 
-// Kinds of the parts of a library's key; they are part of the digest and stay.
+// Kinds of the parts of a library's key; they are part of the digest: never change them.
 constexpr std::uint8_t kLimiterName = 1;
 constexpr std::uint8_t kLimitNumber = 2;
 constexpr std::uint8_t kKey = 3;
@@ -65,7 +65,7 @@ Parsed<Limiter> Limiter::make(std::span<const Limit> limits, LimiterOptions opti
   if (!options.table) {
     TableOptions own = options.own_table;
     if (own.clock == nullptr) own.clock = options.clock;
-    // Another thread may not be able to read a clock of the caller's own.
+    // Another thread may not be able to read the caller's own clock.
     if (options.clock != nullptr && options.own_table.clock == nullptr) own.background = false;
     Parsed<std::shared_ptr<CounterTable>> table = CounterTable::open(own);
     if (!table) return tl::unexpected(std::move(table.error()));
@@ -176,8 +176,8 @@ void Limiter::check(std::span<const Request> requests, std::span<Decision> decis
     }
     return;
   }
-  // Digests of some keys, then their memory, then, while that is on its way, the next ones'
-  // digests.
+  // Digests of some keys, then a prefetch of their memory, then, meanwhile, the digests of the next
+  // keys.
   constexpr std::size_t kAtOnce = 16;
   struct Round {
     std::array<std::string_view, kAtOnce> keys;
@@ -286,7 +286,7 @@ Ticket Limiter::renew(const Ticket& ticket, Now now) {
   Ticket renewed = ticket;
   for (std::size_t i = 0; i < std::min(ticket.count_, inside_->limits.size()); ++i) {
     Ticket::Charge& charge = renewed.charges_[i];
-    // Other charges need no renewal, and may have expired without any harm.
+    // Other charges need no renewal, and it is harmless if they have expired.
     if (inside_->limits[i].algorithm != Algorithm::concurrency) continue;
     const store::Check check{.key = {.low = charge.key[0], .high = charge.key[1]},
                              .limit = charge.limit,

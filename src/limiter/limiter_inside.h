@@ -1,4 +1,4 @@
-// What a limiter is made of.
+// The members of a limiter.
 #pragma once
 
 #include "base/digest.h"
@@ -16,7 +16,7 @@
 
 namespace sluice {
 
-// A worker for the threads of its processor, one thread at a time.
+// A thread cache for the threads of one processor, one thread at a time.
 struct alignas(128) Desk {
   explicit Desk(store::LocalStore& store, unsigned desks) noexcept : worker(store, desks) {}
   std::atomic_flag taken;

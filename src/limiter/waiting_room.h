@@ -16,13 +16,13 @@ namespace sluice {
 
 class WaitingRoom {
  public:
-  using Number = std::uint64_t;  // names a waiting caller
+  using Number = std::uint64_t;  // identifies a waiting caller
   using Turn = std::function<void()>;
 
   [[nodiscard]] Number take_number();
 
-  // True if the line was empty: then it is one's turn already. Otherwise `turn` is called, once and
-  // by whichever thread leaves, when everybody before has left.
+  // True if the queue was empty: then it is the caller's turn already. Otherwise the leaving thread
+  // calls `turn`, once, when all callers before have left.
   [[nodiscard]] bool join(const Digest& key, Number number, Turn turn);
 
   void leave(const Digest& key, Number number);

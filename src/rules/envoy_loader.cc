@@ -23,8 +23,7 @@ namespace {
 using config::Diagnostics;
 using config::Node;
 
-// Allowed at every place; a key that has no meaning where it stands is ignored, as that service
-// does.
+// Allowed everywhere. A key without a meaning at its place is ignored, as in that service.
 constexpr std::array<std::string_view, 16> kKnownKeys{"domain",
                                                       "descriptors",
                                                       "key",
@@ -45,12 +44,12 @@ constexpr std::array<std::string_view, 16> kKnownKeys{"domain",
 constexpr std::array kUnits{EnvoyUnit::second, EnvoyUnit::minute, EnvoyUnit::hour, EnvoyUnit::day,
                             EnvoyUnit::week,   EnvoyUnit::month,  EnvoyUnit::year};
 
-// Source text of a scalar; empty for a null and for what is absent.
+// Source text of a scalar; empty for a null or absent node.
 std::string_view text_of(const Node* node) noexcept {
   return node != nullptr && node->is_scalar() ? std::string_view{node->text} : std::string_view{};
 }
 
-// A truth value, in any of the spellings of YAML 1.1, which that service accepts.
+// A boolean, in any of the spellings of YAML 1.1, which that service accepts.
 std::optional<bool> parse_flag(std::string_view text) {
   const std::string lower = lower_case(text);
   for (const std::string_view word : {"true", "yes", "on", "y"}) {

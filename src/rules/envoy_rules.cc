@@ -8,7 +8,7 @@
 namespace sluice::rules {
 namespace {
 
-// A text and `key_value`, compared without putting the latter together.
+// Compares a text with `key_value`, without building the latter.
 int compare(std::string_view text, std::string_view key, std::string_view value) noexcept {
   const int by_key = text.substr(0, key.size()).compare(key);
   if (by_key != 0) return by_key;
@@ -69,8 +69,8 @@ std::string_view to_string(EnvoyUnit unit) noexcept {
   return "unknown";
 }
 
-// The usual walk with one point to return to: where the last * was, and how much it has taken. A
-// later * makes an earlier one's choice final, so that the time is at most quadratic.
+// The usual walk with one point to backtrack to: the last *, and how much it has matched. A later *
+// makes an earlier one's choice final, so the time is at most quadratic.
 bool matches_composite(std::string_view pattern, std::string_view key,
                        std::string_view value) noexcept {
   const Composite text{key, value};

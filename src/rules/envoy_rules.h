@@ -2,8 +2,7 @@
 //
 // A domain is a tree. Each node has a composite, `key` or `key_value`, and a request's descriptor
 // is walked one entry per level: the exact composite first, then the level's wildcards in the order
-// of the file, then the key alone; never back. Only the node that the last entry reaches gives a
-// limit.
+// of the file, then the key alone; never back. Only the node of the last entry provides a limit.
 //
 // Immutable once loaded; match() neither allocates nor locks and may run on many threads at once.
 #pragma once
@@ -22,7 +21,7 @@
 
 namespace sluice::rules {
 
-// The numbers are those of Envoy's messages.
+// The numbers of Envoy's messages.
 enum class EnvoyUnit : std::uint8_t {
   unknown = 0,
   second = 1,
@@ -38,27 +37,27 @@ enum class EnvoyUnit : std::uint8_t {
 [[nodiscard]] std::uint32_t seconds_of(EnvoyUnit unit) noexcept;
 [[nodiscard]] std::string_view to_string(EnvoyUnit unit) noexcept;
 
-// One step of the way to a limit.
+// One step of the path to a limit.
 struct EnvoyLevel {
   std::string composite;         // key or key_value
-  bool value_to_metric = false;  // the request's value stands in names of metrics
-  // All values that match the wildcard share a counter: the pattern of the value takes the place of
-  // the request's value in the counter's key.
+  bool value_to_metric = false;  // names of metrics contain the request's value
+  // All values that match the wildcard share a counter: the counter's key has the value's pattern
+  // instead of the request's value.
   bool share_threshold = false;
-  std::string value_pattern;  // what the file says as value; may be empty
+  std::string value_pattern;  // `value` in the file; may be empty
 };
 
 struct EnvoyLimit {
   EnvoyUnit unit = EnvoyUnit::unknown;
-  std::uint32_t requests_per_unit = 0;  // 0: always over
+  std::uint32_t requests_per_unit = 0;  // 0: always exceeded
   bool unlimited = false;
   std::string name;
-  std::vector<std::string> replaces;  // names of limits that this one takes the place of
+  std::vector<std::string> replaces;  // names of limits that this one replaces
   bool shadow_mode = false;           // counted, never rejected
   bool quota_mode = false;
   bool detailed_metric = false;
-  std::string metric;              // composites of the way, joined by dots, after the domain
-  std::vector<EnvoyLevel> levels;  // the way itself, as long as the descriptors that reach it
+  std::string metric;              // composites of the path, joined by dots, after the domain
+  std::vector<EnvoyLevel> levels;  // the path itself, as long as the descriptors that reach it
   std::string metadata_json;       // of its node; empty if there is none
   std::string domain;
 };
@@ -102,18 +101,18 @@ class EnvoyRules {
   std::vector<std::unique_ptr<Domain>> domains_;  // in order of name
 };
 
-// Mistakes are reported as for our own files; rules from files with mistakes are not for use.
+// Mistakes are reported as for our own files; do not use rules from files with mistakes.
 [[nodiscard]] EnvoyRules load_envoy_rules(std::span<const EnvoyFile> files,
                                           config::Diagnostics& diagnostics,
                                           const EnvoyOptions& options = {});
 
-// Every file below a folder, in the order of their paths; see visible_below(). They are read as
-// all rules are: bounded, whole, and not if every user of this machine could have written them.
+// Every file below a folder, in the order of their paths; see visible_below(). They are read as all
+// rules are: bounded, whole, and rejected if every user of this machine could have written them.
 [[nodiscard]] EnvoyRules load_envoy_directory(const std::filesystem::path& folder,
                                               config::Diagnostics& diagnostics,
                                               const EnvoyOptions& options = {});
 
-// Whether a pattern, in which each * stands for any number of characters, is the whole of
+// Whether a pattern, in which each * matches any number of characters, matches the whole of
 // `key_value`. No allocation.
 [[nodiscard]] bool matches_composite(std::string_view pattern, std::string_view key,
                                      std::string_view value) noexcept;

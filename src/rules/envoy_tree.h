@@ -20,7 +20,7 @@ struct EnvoyRules::Node {
   [[nodiscard]] const Node* find(std::string_view key) const noexcept;
   [[nodiscard]] const Node* find(std::string_view key, std::string_view value) const noexcept;
 
-  // Null if there is one of that composite already.
+  // Null if there is a child with that composite already.
   [[nodiscard]] Node* add(std::string composite_text);
 };
 

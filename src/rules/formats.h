@@ -1,4 +1,4 @@
-// The kinds of text that the rule language has, and how each is read.
+// The kinds of text in the rule language, and how each is parsed.
 #pragma once
 
 #include "config/grammar.h"
@@ -12,7 +12,7 @@
 
 namespace sluice::rules {
 
-// Each accepts exactly what the function of the same name below reads.
+// Each accepts exactly the texts that the function of the same name below parses.
 extern const config::Format kNameFormat;  // of rules, limits, groups, tiers
 extern const config::Format kDomainFormat;
 extern const config::Format kMethodFormat;
@@ -41,7 +41,7 @@ using StatusRange = std::pair<std::uint16_t, std::uint16_t>;
 [[nodiscard]] Parsed<IpRange> parse_address_range(std::string_view text);
 
 [[nodiscard]] std::string lower_case(std::string_view text);
-// As hosts of requests are compared: in lower case, without the dot that may end a name.
+// As hosts of requests are compared: in lower case, without a trailing dot.
 [[nodiscard]] std::string host_name(std::string_view text);
 [[nodiscard]] std::string upper_case(std::string_view text);
 

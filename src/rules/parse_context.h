@@ -1,4 +1,4 @@
-// What the functions of the rule parser share.
+// Shared by the functions of the rule parser.
 #pragma once
 
 #include "config/grammar.h"
@@ -11,7 +11,7 @@
 
 namespace sluice::rules {
 
-// core::compile, once for each distinct calendar: a grid of a time zone is costly to build, and a
+// core::compile, once for each distinct calendar: a time zone's grid is costly to build, and a
 // thousand rules may share one.
 class LimitProver {
  public:

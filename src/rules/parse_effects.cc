@@ -99,7 +99,7 @@ Count parse_count(const Node& map, const ParseContext& context) {
 
 namespace {
 
-// The headers of a response have to fit a buffer, beside those of every response.
+// The headers have to fit a buffer, beside the headers of every response.
 void parse_headers(const Node& headers, const ParseContext& context, Action& action) {
   constexpr std::size_t kBytesMax = std::size_t{16} << 10U;
   std::size_t bytes = 0;
@@ -126,7 +126,7 @@ void parse_queue(const Node& map, const ParseContext& context, Action& action) {
         *max_delay, fmt::format("a max_delay of {} is out of range", quoted(max_delay->text)),
         fmt::format("use more than 0s and at most {}", format_duration(core::kDelayMax)));
   }
-  action.max_delay = std::chrono::seconds{1};  // lets the limits be checked all the same
+  action.max_delay = std::chrono::seconds{1};  // so that the limits are checked all the same
 }
 
 void parse_reject(const Node& map, const ParseContext& context, Action& action) {

@@ -26,7 +26,7 @@ std::optional<Nanos> duration_of(const Node* node) {
   return parsed ? std::optional{*parsed} : std::nullopt;
 }
 
-// The options that a rule and a limit spell alike.
+// The options that rules and limits have in common.
 template <class Options>
 void read_options(const Reader& reader, Options& options) {
   options.burst = reader.number("burst");
@@ -66,7 +66,7 @@ std::optional<AmountFrom> parse_from(const Node& map, const ParseContext& contex
   return AmountFrom{AmountFrom::Kind::header, lower_case(header->text), *max};
 }
 
-// Nothing when the amount itself was wrong.
+// Nothing if the amount itself is wrong.
 std::optional<Limit> parse_amount(const Reader& reader, const ParseContext& context) {
   std::optional<Algorithm> algorithm;
   const Node* algorithm_node = reader.find("algorithm");
@@ -171,7 +171,7 @@ std::optional<Diagnostic> LimitProver::check(const Limit& limit) {
     if (result) return std::nullopt;
     return result.error();
   };
-  // An amount within its range does not matter to a calendar window, everything else may.
+  // An amount within its range does not affect a calendar window, everything else may.
   if (!limit.unit || limit.amount < 1 || limit.amount > core::kAmountMax) return compiled();
   const std::string calendar =
       fmt::format("{} {} {} {} {} {} {} {} {}", to_string(*limit.unit), limit.timezone.value_or(""),

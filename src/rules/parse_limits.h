@@ -10,7 +10,7 @@
 
 namespace sluice::rules {
 
-// What a rule says about its limits beside them.
+// A rule's options for its limits.
 struct LimitDefaults {
   // For limits that are written as plain text.
   std::optional<Algorithm> algorithm;
@@ -30,7 +30,7 @@ struct LimitDefaults {
 
 [[nodiscard]] LimitDefaults parse_limit_defaults(const config::Reader& rule);
 
-// Every limit that is returned can be enforced; of two with the same key the second is reported.
+// Every returned limit can be enforced. Of two limits with the same key the second is reported.
 [[nodiscard]] std::vector<RuleLimit> parse_limits(const config::Node& node,
                                                   const LimitDefaults& defaults,
                                                   const ParseContext& context);
@@ -41,8 +41,8 @@ struct LimitDefaults {
 // Whether a limit of the list, or of a tier, is written as plain text.
 [[nodiscard]] bool has_plain_text(const config::Node& limits);
 
-// Equal for limits that would share a key: a name, or else what is counted and how. Neither amount
-// nor burst is part of it.
+// Equal for limits that would share a key: a name, or else algorithm, period and their options.
+// Neither amount nor burst is part of it.
 [[nodiscard]] std::string limit_identity(const RuleLimit& limit);
 
 }  // namespace sluice::rules

@@ -34,7 +34,7 @@ TextMatch parse_text_match(const Node& node, const ParseContext& context) {
 
 enum class NameCase : std::uint8_t { kept, lower };
 
-// A name, a list of names, or a map of names to what they must hold.
+// A name, a list of names, or a map of names to conditions on their values.
 std::vector<NamedMatch> parse_named(const Node& node, NameCase name_case,
                                     const ParseContext& context) {
   const auto spelt = [&](const std::string& name) {
@@ -66,7 +66,7 @@ std::vector<NamedMatch> parse_named(const Node& node, NameCase name_case,
 using Spelling = std::string (*)(std::string_view);
 std::string as_written(std::string_view text) { return std::string{text}; }
 
-// Texts in one spelling. A repeated text does no harm, and is most likely a slip.
+// Texts in one spelling. A repeated text is harmless, and most likely a slip.
 std::vector<std::string> parse_texts(const Reader& reader, std::string_view key, Spelling spelling,
                                      const ParseContext& context) {
   std::vector<std::string> texts;
@@ -82,7 +82,7 @@ std::vector<std::string> parse_texts(const Reader& reader, std::string_view key,
   return texts;
 }
 
-// Those of IANA's registry, and two that are in wide use without it.
+// The methods of IANA's registry, and two that are in wide use without it.
 constexpr std::array<std::string_view, 40> kMethods{"GET",
                                                     "HEAD",
                                                     "POST",
@@ -124,7 +124,7 @@ constexpr std::array<std::string_view, 40> kMethods{"GET",
                                                     "VERSION-CONTROL",
                                                     "BASELINE-CONTROL"};
 
-// A rule for a misspelt method looks like a limit and is none.
+// A rule for a misspelt method looks like a limit but never matches.
 void warn_of_unknown_methods(const Reader& reader, const ParseContext& context) {
   for (const Node* item : reader.list("method")) {
     const std::string method = upper_case(item->text);

@@ -47,7 +47,7 @@ void read_whom(const Reader& reader, Rule& rule, const ParseContext& context) {
   rule.before_auth = reader.flag("before_auth", false);
 }
 
-// Options that no limit takes are a mistake, as an option is that its algorithm does not use.
+// Options that no limit uses are a mistake, as is an option that its algorithm does not use.
 void check_defaults_are_used(const Reader& reader, const Node* limits, const Node* tiers,
                              const ParseContext& context) {
   bool used = limits == nullptr || has_plain_text(*limits);

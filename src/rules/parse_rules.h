@@ -1,8 +1,8 @@
-// From YAML to rules: everything that is wrong is reported, at its place, in one pass.
+// From YAML to rules: reports every mistake, at its place, in one pass.
 //
 // The structure is checked against the grammar (rule_grammar.h), then each rule is read and checked
-// as a whole. A rule with mistakes is left out of the result, so a list from a file with mistakes
-// is not for use: see the diagnostics.
+// as a whole. The result lacks rules with mistakes, so do not use a list from a file with mistakes:
+// see the diagnostics.
 #pragma once
 
 #include "config/diagnostics.h"
@@ -21,7 +21,7 @@ namespace sluice::rules {
                                         config::Diagnostics& diagnostics);
 
 // The keys of rules_file_section() in a map that was checked as part of a larger grammar, whose
-// section has its entries.
+// section includes them.
 [[nodiscard]] RuleList read_rules(const config::Node& map, const config::Checked& checked,
                                   config::Diagnostics& diagnostics);
 

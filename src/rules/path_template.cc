@@ -34,7 +34,7 @@ bool has_broken_escape(std::string_view segment) noexcept {
   return false;
 }
 
-// Paths of requests are normalised, so what they are compared with has to be.
+// Paths of requests are normalised, so templates have to be.
 std::string as_in_requests(std::string_view segment) {
   std::array<char, identity::kPathScratchBytes> scratch;
   const std::string path = "/" + std::string{segment};  // the target points into it
@@ -108,7 +108,7 @@ Parsed<PathSegment> parse_segment(std::string_view segment, std::string_view who
   return parse_literal(segment, whole);
 }
 
-// What is wrong with a path as a whole, before it is cut into segments.
+// The remedy for a path that is wrong as a whole, before it is split into segments.
 std::string_view remedy_of_characters(std::string_view text) noexcept {
   if (text.find('?') != std::string_view::npos) return "match the query by 'query'";
   if (text.find('#') != std::string_view::npos)
@@ -119,7 +119,7 @@ std::string_view remedy_of_characters(std::string_view text) noexcept {
   return {};
 }
 
-// The beginnings and ends of regular expressions say what a template says without them.
+// A template needs no anchors of regular expressions.
 std::string_view without_anchors(std::string_view text) noexcept {
   if (text.starts_with('~')) {  // nginx: location ~* ^/api/
     text.remove_prefix(std::min(text.find_first_not_of("~* "), text.size()));
@@ -129,7 +129,7 @@ std::string_view without_anchors(std::string_view text) noexcept {
   return text;
 }
 
-// A template that most likely was meant; empty: there is none.
+// The template that was most likely meant; empty: there is none.
 std::string suggested_path(std::string_view text) {
   if (text == "*" || text == "**") return "/**";
   std::string_view stem = without_anchors(text);
@@ -144,7 +144,7 @@ std::string suggested_path(std::string_view text) {
   if (goes_on && stem.ends_with('/')) stem.remove_suffix(1);
   std::string suggested = "/" + std::string{stem};
   if (goes_on) suggested += stem.empty() ? "**" : "/**";
-  // What else regular expressions are made of has no place in a path.
+  // Other characters of regular expressions have no place in a path.
   const bool is_plain = suggested.find_first_of("()[]\\|+?^$") == std::string::npos;
   return is_plain && parse_path_template(suggested) ? suggested : std::string{};
 }
@@ -269,7 +269,7 @@ int compare_specificity(const PathTemplate& a, const PathTemplate& b) noexcept {
     if (mine != theirs) return mine > theirs ? 1 : -1;
   }
   if (a.segments().size() == b.segments().size()) return 0;
-  // Of /a/* and /a/*/*, the longer one says more; of /a and /a/**, the shorter.
+  // Of /a/* and /a/*/*, the longer one is more specific; of /a and /a/**, the shorter.
   const bool a_is_longer = a.segments().size() > b.segments().size();
   const PathTemplate& longer = a_is_longer ? a : b;
   const bool says_more = longer.segments()[common].kind != PathSegment::Kind::rest;

@@ -1,7 +1,7 @@
-// Paths as rules write them: /v1/users/{id}/files/**.
+// Paths in rules: /v1/users/{id}/files/**.
 //
-// A template is a list of segments. `*` stands for one segment, `{name}` for a segment with a name,
-// and `**`, at the end only, for any number of them, none included. A slash at the end of a path is
+// A template is a list of segments. `*` matches one segment, `{name}` a segment with a name, and
+// `**`, at the end only, any number of segments, none included. A slash at the end of a path is
 // ignored: /login/ is /login, or a client could evade a limit on one by the other.
 //
 // Immutable.
@@ -19,7 +19,7 @@
 namespace sluice::rules {
 
 struct PathSegment {
-  // In the order of how much they say, least first.
+  // From the least specific to the most specific.
   enum class Kind : std::uint8_t { rest, any, parameter, literal };
   Kind kind = Kind::literal;
   std::string text;  // literal: the segment; parameter: its name
@@ -27,8 +27,7 @@ struct PathSegment {
   friend bool operator==(const PathSegment&, const PathSegment&) = default;
 };
 
-// The segments as they are written, or what is wrong with the text. A trailing slash is a last
-// segment that is empty.
+// The segments as written, or the mistake in the text. A trailing slash is an empty last segment.
 [[nodiscard]] Parsed<std::vector<PathSegment>> parse_path_template(std::string_view text);
 
 class PathTemplate {
@@ -41,16 +40,16 @@ class PathTemplate {
   [[nodiscard]] const std::vector<PathSegment>& segments() const noexcept { return segments_; }
   [[nodiscard]] std::size_t literals() const noexcept { return literals_; }
 
-  // Whether a normalised path is one of these.
+  // Whether a normalised path matches.
   [[nodiscard]] bool matches(std::string_view path) const noexcept;
 
-  // What stands for a parameter in a path that matches. Empty: there is no such parameter.
+  // The value of a parameter in a path that matches. Empty: there is no such parameter.
   [[nodiscard]] std::string_view value_in(std::string_view path,
                                           std::string_view parameter) const noexcept;
 
  private:
-  // What is compared at once: a run of literal segments with the slashes before them, or one
-  // segment of another kind.
+  // The unit of comparison: a run of literal segments with the slashes before them, or one segment
+  // of another kind.
   struct Piece {
     PathSegment::Kind kind = PathSegment::Kind::literal;
     std::string text;
@@ -62,8 +61,8 @@ class PathTemplate {
   std::size_t literals_ = 0;
 };
 
-// Whether it looks like a prefix, as `location /api/` is one to nginx, and stands for one path
-// only: it ends in a slash. Then what to write instead; empty: it does not.
+// For a template that looks like a prefix, as `location /api/` is to nginx, but matches one path
+// only, since it ends in a slash: the template to write instead. Empty for all others.
 [[nodiscard]] std::string prefix_remedy(std::string_view text);
 
 // The segments of a path, one after another, without the slashes between.
@@ -84,8 +83,8 @@ class PathWalker {
   std::string_view rest_;  // begins with a slash, unless it is empty
 };
 
-// Which of two templates says more about the paths it is for: greater is more specific. First the
-// number of literal segments, then, from the left, literal over parameter over * over **.
+// Compares two templates: greater is more specific. First the number of literal segments, then,
+// from the left, literal over parameter over * over **.
 [[nodiscard]] int compare_specificity(const PathTemplate& a, const PathTemplate& b) noexcept;
 
 }  // namespace sluice::rules

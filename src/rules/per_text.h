@@ -1,4 +1,4 @@
-// What a rule counts by, as people write it.
+// A part of `per`, as written in rules.
 #pragma once
 
 #include "rules/rule.h"

@@ -1,7 +1,7 @@
-// A rule as an operator wrote it: parsed and checked, not compiled yet.
+// A rule as written: parsed and checked, not compiled yet.
 //
-// Plain data, from whichever source: a YAML file, a database row, another service. Every field has
-// the default of the rule language, so that an absent key and its default are the same thing.
+// Plain data, from any source: a YAML file, a database row, another service. Every field has the
+// default of the rule language, so an absent key equals its default.
 #pragma once
 
 #include "config/place.h"
@@ -20,10 +20,10 @@
 
 namespace sluice::rules {
 
-// Where rules are that name no domain, and what requests mean that name none.
+// The domain of rules and requests that name none.
 inline constexpr std::string_view kDefaultDomain = "default";
 
-using config::Place;  // where something was written, for messages
+using config::Place;  // the position of a text, for messages
 
 // ---- match ------------------------------------------------------------------------------------
 
@@ -38,7 +38,7 @@ struct NamedMatch {
   TextMatch value;
 };
 
-// Any one of a list, all of the lists that are not empty.
+// Matches any item of a list, and all of the lists that are not empty.
 struct Match {
   std::vector<std::string> methods;  // upper case
   std::vector<std::string> hosts;    // lower case, without port; *.example.com for all below it
@@ -53,12 +53,12 @@ struct Match {
   std::vector<std::string> tenants;
   std::vector<NamedMatch> attributes;  // of the client's API key
   std::optional<bool> authenticated;
-  std::vector<NamedMatch> descriptor;  // entries that must be there
+  std::vector<NamedMatch> descriptor;  // entries that must be present
 };
 
 // ---- per --------------------------------------------------------------------------------------
 
-// One part of what gets its own counter. The numbers go into digests of keys: they stay.
+// One part of a counter's key. The numbers go into digests of keys: never change them.
 struct Per {
   enum class Kind : std::uint8_t {
     user = 1,
@@ -82,12 +82,12 @@ struct Per {
   std::uint8_t v6_bits = 64;
 };
 
-// When a value is absent.
+// If a value is absent.
 enum class OnMissing : std::uint8_t { ip, skip, shared, reject };
 
 // ---- limits -----------------------------------------------------------------------------------
 
-// Where an amount comes from when it does not stand in the rule.
+// The source of an amount that is not in the rule.
 struct AmountFrom {
   enum class Kind : std::uint8_t { claim, attribute, header };
   Kind kind = Kind::claim;
@@ -97,7 +97,7 @@ struct AmountFrom {
 
 struct RuleLimit {
   Limit limit;
-  std::string name;                // empty: told from its numbers
+  std::string name;                // empty: derived from its numbers
   std::optional<AmountFrom> from;  // absent, or its value is: limit.amount
   Place place;
 };
@@ -115,7 +115,7 @@ struct Tiers {
 struct CostRule {
   enum class Kind : std::uint8_t { constant, header, query, method };
   Kind kind = Kind::constant;
-  std::uint32_t constant = 1;  // also where the named one is absent or invalid
+  std::uint32_t constant = 1;  // also if the named value is absent or invalid
   std::string name;
   std::uint32_t max = 1;  // header, query: values are clamped to 1..max
   std::vector<std::pair<std::string, std::uint32_t>> by_method;  // upper case
@@ -126,14 +126,14 @@ struct Count {
   std::vector<std::pair<std::uint16_t, std::uint16_t>> statuses;  // first to last
   std::vector<std::uint8_t> grpc_statuses;
   std::optional<NamedMatch> header;
-  bool after = false;  // tests whether it would fit, charges when the response is there
+  bool after = false;  // checks whether it would fit, charges when the response arrives
 };
 
 struct Action {
   enum class Kind : std::uint8_t { reject, queue, drop, shadow };
   Kind kind = Kind::reject;
   std::uint16_t status = 429;
-  std::string body;  // empty: the usual problem document
+  std::string body;  // empty: the default problem document
   std::vector<std::pair<std::string, std::string>> headers;
   Nanos max_delay{0};               // queue
   std::uint32_t max_queued = 1000;  // queue: at once, of all keys together
@@ -184,28 +184,28 @@ struct Rule {
   Place place;
 };
 
-// Known of every request, without a proof of who sent it.
+// Known of every request, without authentication.
 [[nodiscard]] constexpr bool known_before_verification(Per::Kind kind) noexcept {
   return kind != Per::Kind::user && kind != Per::Kind::api_key && kind != Per::Kind::tenant &&
          kind != Per::Kind::claim && kind != Per::Kind::attribute;
 }
 
 // Whether its blocks need address and request alone; they are then checked before anything is
-// charged or verified. A rule of a group is not among them: whether it applies depends on the
-// others, and they may depend on the user.
+// charged or verified. Not for a rule of a group: whether it applies depends on the other rules,
+// and they may depend on the user.
 [[nodiscard]] bool blocks_early(const Rule& rule) noexcept;
 
-// What happens to a request that no enforcing rule matches.
+// The decision on a request that no enforcing rule matches.
 enum class Unmatched : std::uint8_t { allow, reject };
 
 // The pattern is a host, or *.example.com for all below one.
 [[nodiscard]] inline bool host_matches(std::string_view pattern, std::string_view host) noexcept {
   if (!pattern.starts_with('*')) return host == pattern;
-  pattern.remove_prefix(1);  // .example.com, and something before it
+  pattern.remove_prefix(1);  // .example.com, with a label before it
   return host.size() > pattern.size() && host.ends_with(pattern);
 }
 
-// Hosts whose servers take two spellings of a path for one: /LOGIN for /login, or /login;x=1.
+// Hosts whose servers treat two spellings of a path as one: /LOGIN as /login, or /login;x=1.
 struct IgnoringHosts {
   bool everywhere = false;
   std::vector<std::string> hosts;  // or *.example.com
@@ -214,7 +214,7 @@ struct IgnoringHosts {
   [[nodiscard]] bool holds_for(std::string_view host) const noexcept {
     return everywhere || (!hosts.empty() && names(host));
   }
-  // For each that a rule or a route names; if it names none, for every one there is.
+  // For each host that a rule or a route names; if it names none, for every host.
   [[nodiscard]] bool holds_for_all(std::span<const std::string> named) const noexcept;
   [[nodiscard]] bool holds_for_some(std::span<const std::string> named) const noexcept {
     return everywhere || holds_for_all(named) || divides(named);
@@ -229,7 +229,7 @@ struct IgnoringHosts {
   [[nodiscard]] bool divides(std::span<const std::string> named) const noexcept;
 };
 
-// What servers make of %2F and %5C in a path. Some decode them, others tell them from a slash.
+// How servers read %2F and %5C in a path. Some decode them, others distinguish them from slashes.
 struct SlashesByHost {
   using Setting = identity::EscapedSlashes;
   struct Host {
@@ -243,8 +243,8 @@ struct SlashesByHost {
 
   // The most specific pattern wins: an exact one over a wildcard, the longer one over the shorter.
   [[nodiscard]] Setting of(std::string_view host) const noexcept;
-  // Whether escaped slashes are characters like others on each host that a rule or a route names;
-  // if it names none, on hosts that are not listed.
+  // Whether escaped slashes are ordinary characters on each host that a rule or a route names; if
+  // it names none, on hosts that are not listed.
   [[nodiscard]] bool are_kept_on_all(std::span<const std::string> named) const noexcept;
 
   friend bool operator==(const SlashesByHost&, const SlashesByHost&) = default;
@@ -254,7 +254,7 @@ struct RuleList {
   std::vector<Rule> rules;
   Unmatched unmatched = Unmatched::allow;
   IgnoringHosts case_insensitive_paths;  // paths are compared in lower case
-  IgnoringHosts ignore_path_parameters;  // and without what stands behind a semicolon
+  IgnoringHosts ignore_path_parameters;  // and without the text after a semicolon
   SlashesByHost escaped_slashes;
 };
 

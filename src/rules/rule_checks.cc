@@ -21,7 +21,7 @@ namespace {
 using config::Node;
 using config::Reader;
 
-// All limits of a rule, those of its tiers included.
+// All limits of a rule, including the limits of its tiers.
 template <class Visit>
 void for_each_limit(const Rule& rule, Visit visit) {
   for (const RuleLimit& limit : rule.limits) visit(limit);
@@ -74,7 +74,7 @@ void check_phase_of_keys(const Rule& rule, const Reader& reader, const ParseCont
 void check_before_auth(const Rule& rule, const Reader& reader, const ParseContext& context) {
   if (!rule.before_auth) return;
   check_phase_of_keys(rule, reader, context);
-  const AmountFrom* from = nullptr;  // what has to be verified
+  const AmountFrom* from = nullptr;  // an amount that needs verification
   for_each_limit(rule, [&](const RuleLimit& limit) {
     if (limit.from && limit.from->kind != AmountFrom::Kind::header) from = &*limit.from;
   });
@@ -157,7 +157,7 @@ void check_block(const Rule& rule, const Reader& reader, const ParseContext& con
   }
 }
 
-// How many requests of one key a limit can hold, at the least cost.
+// How many requests of one key a limit can queue, at the least cost.
 std::uint64_t places_of_one_key(const RuleLimit& limit, const Rule& rule) {
   const bool is_constant = rule.cost.kind == CostRule::Kind::constant;
   const std::uint64_t cost = is_constant ? std::max(rule.cost.constant, 1U) : 1;
@@ -168,7 +168,7 @@ std::uint64_t places_of_one_key(const RuleLimit& limit, const Rule& rule) {
   return static_cast<std::uint64_t>(Uint128{amount} * delay / period / cost);
 }
 
-// Keys of one rule share its queue: a key that may fill it shuts the others out.
+// Keys of one rule share its queue: a key that may fill it blocks the others.
 void check_max_queued(const Rule& rule, const Reader& reader, const ParseContext& context) {
   const Node* action = reader.find("action");
   if (action == nullptr || rule.action.kind != Action::Kind::queue || rule.per.empty()) return;
@@ -211,7 +211,7 @@ void check_count_rejected(const Rule& rule, const Reader& reader, const ParseCon
                             "leave it out, or choose another algorithm");
 }
 
-// Units that a thread took ahead cannot be told from those of its next request.
+// Units that a thread leased cannot be distinguished from units of its next request.
 void check_thread_leases(const Rule& rule, const Reader& reader, const ParseContext& context) {
   const Node* thread_leases = reader.find("thread_leases");
   if (thread_leases == nullptr || !rule.thread_leases || !rule.count) return;
@@ -221,7 +221,7 @@ void check_thread_leases(const Rule& rule, const Reader& reader, const ParseCont
       "leave out 'thread_leases' or 'count'");
 }
 
-// Nodes do not count together yet, and the operator has to know.
+// Nodes do not count together yet; the operator has to know that.
 void check_sharing(const Rule& rule, const Reader& reader, const ParseContext& context) {
   const bool is_of_one_node = rule.mode == Mode::automatic || rule.mode == Mode::local;
   for (const std::string_view key : {"mode", "tolerance", "on_failure"}) {
@@ -255,7 +255,7 @@ namespace {
 
 constexpr std::size_t kChecksMax = 32;  // of one request, in the engine
 
-// The most limits that a request can meet in one rule.
+// The most limits that one rule can apply to a request.
 std::size_t limits_of(const Rule& rule) {
   std::size_t most = rule.limits.size();
   if (!rule.tiers) return most;
@@ -268,8 +268,8 @@ bool may_be_skipped(const Rule& rule) {
   return rule.on_missing == OnMissing::skip && std::ranges::any_of(rule.per, may_be_absent);
 }
 
-// Rules that match the same requests as far as their texts show: all requests, or those of one
-// path. A request with more limits than allowed is rejected; shadow rules are skipped instead.
+// Rules that match the same requests as far as their texts show: all requests, or all of one path.
+// A request with more limits than allowed is rejected; shadow rules are skipped instead.
 void check_number(const std::vector<WrittenRule>& rules, const ParseContext& context) {
   std::unordered_map<std::string, std::size_t> checks;
   const auto counts_alone = [](const Match& match) {
@@ -376,7 +376,7 @@ void check_escaped_slashes(const std::vector<WrittenRule>& rules, const SlashesB
   }
 }
 
-// The root alone is meant where other paths stand beside it, or another rule has all of them.
+// The root alone is intended if the rule has other paths, or if another rule has all paths.
 void check_prefixes(const std::vector<WrittenRule>& rules, const ParseContext& context) {
   const bool has_all = std::ranges::any_of(rules, [](const WrittenRule& one) {
     return std::ranges::find(one.rule->match.paths, "/**") != one.rule->match.paths.end();

@@ -1,4 +1,4 @@
-// Keys of a rule that are fine alone and make no sense together.
+// Keys of a rule that are valid alone and make no sense together.
 #pragma once
 
 #include "rules/parse_context.h"
@@ -18,15 +18,15 @@ struct WrittenRule {
 };
 void check_rules_together(const std::vector<WrittenRule>& rules, const ParseContext& context);
 
-// A path with capitals means nothing where case is ignored for some hosts only.
+// A path with capitals is ambiguous if only some hosts ignore case.
 void check_case(const std::vector<WrittenRule>& rules, const IgnoringHosts& ignore,
                 const ParseContext& context);
 
-// Neither does one with a parameter where those are ignored.
+// A path with a parameter never matches on hosts that ignore parameters.
 void check_parameters(const std::vector<WrittenRule>& rules, const IgnoringHosts& ignore,
                       const ParseContext& context);
 
-// Templates with %2F or %5C, where hosts do not tell those from slashes.
+// Templates with %2F or %5C, if hosts do not distinguish these from slashes.
 void check_escaped_slashes(const std::vector<WrittenRule>& rules, const SlashesByHost& slashes,
                            const ParseContext& context);
 

@@ -18,7 +18,7 @@ using config::Section;
 using config::text;
 using config::word;
 
-// More than this and an edit would take minutes.
+// With more rules an edit would take minutes.
 constexpr std::uint64_t kRulesMax = 1'000'000;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The rule language: which keys there are, what may be written behind each, and what it means.
+// The rule language: its keys, the values of each, and their meaning.
 //
-// The parser, the schema and the reference all come from here; to add a key is one entry in a
+// The parser, the schema and the reference all come from here. To add a key, add one entry in a
 // section and the line of the parser that reads it. A test finds a key that only one of them knows.
 #pragma once
 
@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kCostMax = 1'000'000'000;
 [[nodiscard]] const config::Section& escaped_slashes_hosts_section();
 [[nodiscard]] const config::Section& rule_section();
 [[nodiscard]] const config::Section& match_section();
-[[nodiscard]] const config::Section& header_match_section();  // names of headers to what they hold
+[[nodiscard]] const config::Section& header_match_section();  // names of headers to their values
 [[nodiscard]] const config::Section& field_match_section();   // cookies, query fields, ...
 [[nodiscard]] const config::Section& text_match_section();
 [[nodiscard]] const config::Section& limit_section();
@@ -37,7 +37,7 @@ inline constexpr std::uint64_t kCostMax = 1'000'000'000;
 [[nodiscard]] const config::Section& reject_headers_section();
 [[nodiscard]] const config::Section& block_section();
 
-// What can stand behind `limit`, and behind each tier.
+// The values of `limit` and of each tier.
 [[nodiscard]] config::Shape limits_shape();
 
 // The whole language.

@@ -53,8 +53,8 @@ void RuleIndex::Steps::grow() {
   }
 }
 
-// Grows the tree of places and counts who asks for what; then files every rule under the condition
-// that the fewest share, and lays the drawers out one behind the other.
+// Builds the tree of places and counts the rules of each condition. Then files every rule under the
+// condition that the fewest share, and lays the drawers out one behind the other.
 struct RuleIndex::Builder {
   struct Place {
     std::uint32_t node = 0;
@@ -66,7 +66,7 @@ struct RuleIndex::Builder {
   };
 
   RuleIndex& index;
-  FlatMap<IndexKey, std::uint32_t> asked;              // how many rules ask for it
+  FlatMap<IndexKey, std::uint32_t> asked;              // how many rules have it
   std::vector<std::array<std::uint32_t, 2>> asked_at;  // by node: here, below
   FlatMap<IndexKey, std::vector<RuleNumber>> filed;
   std::vector<Filed> filed_at;
@@ -119,7 +119,7 @@ struct RuleIndex::Builder {
     }
   }
 
-  // With how many others a rule would share its fullest drawer.
+  // How many rules would share the fullest drawer with a rule.
   std::uint32_t crowd(const Condition& condition) {
     std::uint32_t most = 0;
     for (const IndexKey key : condition.keys) most = std::max(most, asked[key]);

@@ -1,15 +1,15 @@
-// Which rules may concern a request, without looking at all of them.
+// Finds the rules that may match a request, without comparing all of them.
 //
-// Every rule is filed under its rarest condition: of the things it asks for (a path, a header with
-// some value, a tenant, a range of addresses, a method, ...) the one that the fewest other rules
-// ask for as well. A request looks into the drawers of what it has: its path and host, each of its
-// headers, its client's attributes. So the cost of a look does not grow with the number of rules
-// that ask for something else, whatever it is that tells the rules apart. A rule that asks for
-// nothing else is in the drawer of its domain. A rule that asks for a value by a regular
-// expression, and for nothing rarer, is in the drawer of the name: those are compared one by one.
+// Every rule is filed under its rarest condition: of its conditions (a path, a header with some
+// value, a tenant, a range of addresses, a method, ...) the one that the fewest other rules share.
+// A request looks into the drawers of its own values: its path and host, each of its headers, its
+// client's attributes. So the cost of a lookup does not grow with the number of rules with other
+// conditions, whatever distinguishes the rules. A rule without other conditions is in the drawer of
+// its domain. A rule with a regular expression, and nothing rarer, is in the drawer of the name:
+// those rules are compared one by one.
 //
-// What is found is a candidate: it still has to be compared. Only its path need not be, if that is
-// where it was found. Some may be found twice.
+// A rule found is a candidate: it still has to be compared. Only its path need not be, if it was
+// found by its path. Some rules may be found twice.
 //
 // Immutable once built.
 #pragma once
@@ -30,13 +30,12 @@ namespace sluice::rules {
 
 using RuleNumber = std::uint32_t;
 
-// One thing that a rule may ask for. Two that are equal have the same number; two that differ have
-// the same by accident only, which costs a comparison and nothing else.
-// Not keyed: keys come from rules, and a client that finds a value with the number of another one
-// gains a comparison that fails.
+// One condition of a rule. Equal conditions have the same number; different ones have the same
+// number by accident only, which costs one comparison. Not keyed: keys come from rules, and a
+// client that finds a value with the number of another one gains a comparison that fails.
 using IndexKey = std::uint64_t;
 
-// The kinds of things; names and values of one kind never meet those of another.
+// The kinds of conditions; names and values of one kind never collide with those of another.
 enum class Asks : std::uint8_t {
   domain,
   header,
@@ -54,7 +53,7 @@ enum class Asks : std::uint8_t {
 };
 [[nodiscard]] IndexKey index_key(Asks kind, std::string_view name, std::string_view value) noexcept;
 [[nodiscard]] IndexKey index_key(Asks kind, std::string_view name) noexcept;  // with any value
-// Of the name's key: with that value, and with that prefix.
+// From the name's key: with that value, and with that prefix.
 [[nodiscard]] IndexKey with_value(IndexKey named, std::string_view value) noexcept;
 [[nodiscard]] IndexKey with_prefix(IndexKey named, std::string_view prefix) noexcept;
 
@@ -64,7 +63,7 @@ struct Location {
   const PathTemplate* path = nullptr;  // null: any
 };
 
-// The alternatives of one condition: a rule that is filed under them is in each of the drawers.
+// The alternatives of one condition: a rule filed under them is in each of their drawers.
 struct Condition {
   Asks kind = Asks::host;
   std::vector<IndexKey> keys;
@@ -73,24 +72,23 @@ struct Condition {
 
 class RuleIndex {
  public:
-  // What a rule asks for, its domain at least; all of the conditions hold for the requests it
-  // concerns.
+  // A rule's conditions, its domain at least; all of them hold for the requests that it matches.
   using Conditions = std::vector<Condition>;
 
   RuleIndex() = default;
   explicit RuleIndex(std::span<const Conditions> rules);  // their templates outlive it
 
-  // The rules filed under one thing.
+  // The rules filed under one key.
   [[nodiscard]] std::span<const RuleNumber> under(IndexKey key) const noexcept {
     const Drawer* const found = drawers_.find(key);
     return found == nullptr ? std::span<const RuleNumber>{} : contents(*found);
   }
-  // Whether anything is filed under things of this kind at all.
+  // Whether any rule is filed under a key of this kind.
   [[nodiscard]] bool uses(Asks kind) const noexcept {
     return used_[static_cast<std::size_t>(kind)];
   }
 
-  // Calls visit(std::span<const RuleNumber>) for every place that a host and a path are in: the
+  // Calls visit(std::span<const RuleNumber>) for every place that matches a host and a path: the
   // rules there name that path.
   template <class Visit>
   void at(std::string_view host, std::string_view path, Visit&& visit) const noexcept {
@@ -100,7 +98,7 @@ class RuleIndex {
     if (!has_wildcards_) return;
     for (std::size_t dot = host.find('.'); dot != std::string_view::npos;
          dot = host.find('.', dot + 1)) {
-      visit_root(host.substr(dot), path, visit);  // ".example.com" stands for all below it
+      visit_root(host.substr(dot), path, visit);  // ".example.com": all hosts below it
     }
   }
 
@@ -114,7 +112,7 @@ class RuleIndex {
     std::uint32_t any = kNone;  // the child for * and {name}
     bool has_literals = false;
     Drawer here;   // paths that end here
-    Drawer below;  // ... and all that go on
+    Drawer below;  // ... and all longer paths
   };
 
   struct Builder;
@@ -122,11 +120,11 @@ class RuleIndex {
   [[nodiscard]] std::span<const RuleNumber> contents(Drawer drawer) const noexcept {
     return std::span{numbers_}.subspan(drawer.first, drawer.count);
   }
-  // Which node a literal segment leads to from another one. Its own table, open and half empty at
-  // least: a path takes as many looks, one after the other, as it has segments.
+  // The child of a node for a literal segment. Its own table, open and half empty at least: a path
+  // takes as many lookups, one after the other, as it has segments.
   class Steps {
    public:
-    // kNone: to nowhere.
+    // kNone: no child.
     [[nodiscard]] std::uint32_t find(std::uint32_t node, std::string_view segment) const noexcept {
       return slots_[place_of({node, segment})].child;
     }
@@ -134,7 +132,7 @@ class RuleIndex {
     [[nodiscard]] std::uint32_t& at(std::uint32_t node, std::string_view segment);
 
    private:
-    // Most segments are so short that their first word is all of them.
+    // Most segments fit into their first word.
     struct Step {
       Step() = default;
       Step(std::uint32_t node, std::string_view segment) noexcept
@@ -155,7 +153,7 @@ class RuleIndex {
                 same_bytes(a.text + kFirst, b.text + kFirst, a.size() - kFirst));
       }
 
-      std::uint64_t from = 0;  // the node, and how long the segment is
+      std::uint64_t from = 0;  // the node, and the segment's length
       std::uint64_t first = 0;
       const char* text = nullptr;
     };
@@ -164,7 +162,7 @@ class RuleIndex {
       std::uint32_t child = kNone;
     };
 
-    // Where it is, or where it would be.
+    // Its place, or the place to insert it.
     [[nodiscard]] std::size_t place_of(const Step& step) const noexcept {
       std::size_t place = step.hash() & mask_;
       while (slots_[place].child != kNone && !(slots_[place].step == step)) {

@@ -11,12 +11,12 @@
 namespace sluice::rules {
 namespace {
 
-// What a condition on a named value is filed under.
+// The key of a condition on a named value.
 enum class FiledBy : std::uint8_t { nothing, name, value, prefix };
 
 FiledBy filed_by(const NamedMatch& wanted) noexcept {
   using Kind = TextMatch::Kind;
-  if (wanted.name.size() >= kIndexedNameMax) return FiledBy::nothing;  // looked for by no request
+  if (wanted.name.size() >= kIndexedNameMax) return FiledBy::nothing;  // no request looks it up
   if (wanted.value.text.size() >= kFieldBytesMax) return FiledBy::name;
   if (wanted.value.kind == Kind::exact) return FiledBy::value;
   return wanted.value.kind == Kind::prefix ? FiledBy::prefix : FiledBy::name;
@@ -24,7 +24,7 @@ FiledBy filed_by(const NamedMatch& wanted) noexcept {
 
 }  // namespace
 
-// Collects what rules ask of names, then tells it to the rule set.
+// Collects the rules' conditions on names, then adds them to the rule set.
 class RuleSet::NameCollector {
  public:
   void add(Asks kind, std::span<const NamedMatch> wanted) {

@@ -1,4 +1,4 @@
-// Rules, compiled: which of them concern a request.
+// Rules, compiled: finds the rules that match a request.
 //
 // Immutable; workers share one and replace it as a whole.
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace sluice::rules {
 
-// What rules look at.
+// The request as rules match it.
 struct Asked {
   const RequestView& request;                // headers, descriptor
   std::string_view method = request.method;  // in upper case
@@ -36,14 +36,14 @@ struct Asked {
                                   // those are no slashes on this host
 };
 
-// Rules on what is known before tokens are verified, and the others; and of these the ones whose
-// blocks can be told without a token.
+// Rules on facts known before tokens are verified, and the others; of these, the rules whose blocks
+// can be checked without a token.
 enum class Phase : std::uint8_t { before_auth, after_auth, blocks };
 
-// One rule that concerns a request.
+// One rule that matches a request.
 struct Matched {
   RuleNumber rule = 0;
-  std::uint32_t host = 0;  // which of the rule's hosts and paths it was
+  std::uint32_t host = 0;  // which of the rule's hosts and paths matched
   std::uint32_t path = 0;
   bool decoded = false;  // that path is a template of the decoded path
 };
@@ -51,11 +51,11 @@ struct Matched {
 // How the path of a request was matched.
 struct MatchedPath {
   const PathTemplate* pattern = nullptr;  // null: the rule names no path
-  std::string_view text;                  // the reading of the path that it matches
+  std::string_view text;                  // the form of the path that it matches
 };
 
-// At most so many rules concern one request, and so many shadow rules beside them. More than a
-// request may have limits, since rules may turn out not to count it (`on_missing: skip`).
+// At most so many rules match one request, and so many shadow rules beside them. More than the
+// limits that a request may have, since rules may not count it (`on_missing: skip`).
 inline constexpr std::size_t kMatchesMax = 128;
 
 struct Matches {
@@ -63,8 +63,8 @@ struct Matches {
   std::size_t count = 0;
   std::size_t shadows = 0;                // among them
   std::size_t shadow_checks_skipped = 0;  // for lack of room
-  bool too_many = false;                  // that are no shadows: the request has to be shed
-  bool enforced = false;                  // one of those by the path is not a shadow
+  bool too_many = false;                  // enforcing rules: the request is shed
+  bool enforced = false;                  // a rule matched by the path is not a shadow
   bool enforced_decoded = false;          // ... by the decoded path; where there is none, as above
 
   void clear() noexcept {
@@ -78,7 +78,7 @@ struct Matches {
 
 class RuleSet {
  public:
-  // Of rules that were parsed without a mistake.
+  // Requires rules that were parsed without a mistake.
   explicit RuleSet(RuleList list);
   RuleSet(const RuleSet&) = delete;
   RuleSet& operator=(const RuleSet&) = delete;
@@ -87,7 +87,7 @@ class RuleSet {
   [[nodiscard]] std::span<const Rule> rules() const noexcept { return list_.rules; }
   [[nodiscard]] Unmatched unmatched() const noexcept { return list_.unmatched; }
 
-  // Whether paths of some hosts are to be normalised otherwise than by default, and how.
+  // Whether paths of some hosts are normalised otherwise than by default, and how.
   [[nodiscard]] bool has_path_options() const noexcept { return has_path_options_; }
   [[nodiscard]] identity::PathOptions path_options(std::string_view host) const noexcept {
     return {.case_insensitive_paths = list_.case_insensitive_paths.holds_for(host),
@@ -97,29 +97,28 @@ class RuleSet {
     return list_.escaped_slashes.of(host);
   }
 
-  // By its name; nothing where there is none.
+  // By its name; nothing if there is none.
   [[nodiscard]] std::optional<RuleNumber> find(
       std::string_view name, std::string_view domain = kDefaultDomain) const noexcept;
 
-  // Whether any rule is of the phase.
+  // Whether the phase has any rule.
   [[nodiscard]] bool has(Phase phase) const noexcept {
     return (phases_ & phase_bit(phase)) != 0 || phase == Phase::after_auth;
   }
 
   // All rules of the phase that match the request, except losers of their group.
   //
-  // If there is a decoded path, then all that would apply to either of the two: a group has a
-  // winner for each, so that none of the readings buys a more generous limit for the other. A rule
-  // that both match occurs once, with the decoded path: its spellings are one there, and a client
-  // could have any number of path parameters otherwise (/users/7%2Fx, /users/7%2F%2Fx, ...).
+  // If there is a decoded path: all rules that would apply to either of the two. A group has a
+  // winner for each, so that neither path buys a more generous limit for the other. A rule that
+  // both match occurs once, with the decoded path: its spellings are one there, and a client could
+  // have any number of path parameters otherwise (/users/7%2Fx, /users/7%2F%2Fx, ...).
   void match(const Asked& asked, Phase phase, Matches& matches) const noexcept;
 
-  // The first condition of a rule that does not hold: "method", "path", ... Empty: it concerns the
-  // request.
+  // The first condition of a rule that does not hold: "method", "path", ... Empty: it matches.
   [[nodiscard]] std::string_view mismatch(RuleNumber rule, const Asked& asked) const noexcept;
 
-  // With how many rules a request is compared, of whichever phase; those found by two of their
-  // alternatives count twice. This is what must not grow with the number of rules.
+  // How many rules a request is compared with, of all phases; rules found by two of their
+  // alternatives count twice. This must not grow with the number of rules.
   [[nodiscard]] std::size_t candidates(const Asked& asked) const noexcept;
 
   [[nodiscard]] MatchedPath path(const Asked& asked, const Matched& matched) const noexcept;
@@ -129,8 +128,8 @@ class RuleSet {
     std::string name;
     TextMatcher value;
   };
-  // What a rule asks for. What it does not ask for is not even looked at: the rule itself is large,
-  // and with thousands of them not in any cache.
+  // The kinds of conditions of a rule. Other fields are not even read: the rule itself is large,
+  // and with thousands of rules it is not in any cache.
   enum Question : std::uint16_t {
     asks_method = 1U << 0U,
     asks_host = 1U << 1U,
@@ -147,7 +146,7 @@ class RuleSet {
     bool shadow = false;
     std::uint32_t domain = 0;   // its number among all
     std::uint32_t methods = 0;  // bits
-    std::uint32_t fields = 0;   // how many things it asks for
+    std::uint32_t fields = 0;   // the number of its conditions
     std::uint32_t group = 0;    // 0: none
     std::vector<PathTemplate> paths;
     std::vector<Text> headers;
@@ -158,8 +157,8 @@ class RuleSet {
     std::vector<std::string> other_methods;
   };
 
-  // What rules ask of a header, query field, cookie, attribute or descriptor entry of one name.
-  // Each kind of condition has drawers of its own.
+  // The rules' conditions on a header, query field, cookie, attribute or descriptor entry of one
+  // name. Each kind of condition has drawers of its own.
   struct AskedName {
     bool any_value = false;  // or one by a regular expression
     bool exact_value = false;
@@ -168,7 +167,7 @@ class RuleSet {
   };
   class NameCollector;
 
-  // Where a candidate was found: at a host and a path that it asks for, or by something else.
+  // How a candidate was found: by its host and path, or by another condition.
   enum class Filed : std::uint8_t { at_its_place, elsewhere };
 
   [[nodiscard]] static Compiled compile(const Rule& rule, const IgnoringHosts& ignore);
@@ -221,7 +220,7 @@ class RuleSet {
   FlatMap<IndexKey, AskedName> asked_names_;   // of each kind
   std::vector<std::uint32_t> prefix_lengths_;  // of each name, in rising order
   std::uint64_t header_looks_ = 0;             // of all headers in there
-  std::vector<std::uint8_t> v4_lengths_;       // of networks that rules ask for
+  std::vector<std::uint8_t> v4_lengths_;       // of networks in rules
   std::vector<std::uint8_t> v6_lengths_;
 };
 

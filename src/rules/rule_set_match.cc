@@ -1,5 +1,5 @@
-// Which rules concern a request: the candidates that the index has for it, each compared with it,
-// and of a group the most specific. See rule_set.cc for how they are filed.
+// Which rules match a request: the index's candidates, each compared with it, and of a group the
+// most specific. See rule_set.cc for how rules are filed.
 #include "base/characters.h"
 #include "identity/fields.h"
 #include "identity/headers.h"
@@ -25,15 +25,15 @@ std::pair<int, std::size_t> host_rank(std::string_view pattern) noexcept {
   return {pattern.starts_with('*') ? 1 : 2, pattern.size()};
 }
 
-// The same request by its other reading.
+// The same request by its decoded path.
 Asked by_decoded_path(const Asked& asked) noexcept {
   Asked other = asked;
   other.path = std::exchange(other.decoded_path, {});
   return other;
 }
 
-// Drawers that a request has looked into: a request that repeats a field thousands of times is not
-// compared as often with the rules that ask for it. Some are forgotten, which costs comparisons.
+// Drawers that a request has looked into: a field that a request repeats thousands of times is
+// compared with its rules once. Some drawers are lost, which costs comparisons.
 class SeenDrawers {
  public:
   // Whether it is new.
@@ -56,7 +56,7 @@ std::uint32_t RuleSet::domain_number(std::string_view domain) const noexcept {
   return found == nullptr ? static_cast<std::uint32_t>(domains_.size()) : *found;
 }
 
-// Of several paths, the one that says most.
+// Of several paths, the most specific.
 bool RuleSet::examine_paths(const Compiled& compiled, std::string_view path,
                             Matched& matched) noexcept {
   bool found = compiled.paths.empty();
@@ -88,7 +88,7 @@ std::string_view RuleSet::examine_client(const Match& match, std::uint16_t asks,
   return {};
 }
 
-// The conditions from cheap to dear. What does not hold is named; the same words are in `match`.
+// The conditions from cheap to costly. Returns the name of the failed condition, as in `match`.
 std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::uint32_t domain,
                                   Filed filed, Matched& matched) const noexcept {
   const Compiled& compiled = compiled_[number];
@@ -103,7 +103,7 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::ui
     }
   }
 
-  if ((compiled.asks & asks_host) != 0) {  // of several, the one that says most
+  if ((compiled.asks & asks_host) != 0) {  // of several, the most specific
     const std::vector<std::string>& hosts = list_.rules[number].match.hosts;
     bool found = false;
     for (std::size_t i = 0; i < hosts.size(); ++i) {
@@ -114,7 +114,7 @@ std::string_view RuleSet::examine(RuleNumber number, const Asked& asked, std::ui
     }
     if (!found) return "host";
   }
-  // Who was found at its only path need not be compared with it again.
+  // A rule found at its only path need not be compared with it again.
   const bool is_at_its_path = filed == Filed::at_its_place && compiled.paths.size() == 1;
   if (!is_at_its_path && !examine_paths(compiled, asked.path, matched)) return "path";
 
@@ -195,7 +195,7 @@ std::string_view RuleSet::mismatch(RuleNumber rule, const Asked& asked) const no
 void RuleSet::look(std::span<const RuleNumber> candidates, Filed filed, const Asked& asked,
                    std::uint32_t domain, Phase phase, Matches& matches) const noexcept {
   for (const RuleNumber number : candidates) {
-    if (matches.too_many) return;  // it is shed, whatever else concerns it
+    if (matches.too_many) return;  // the request is shed, whichever rules match
     const Compiled& compiled = compiled_[number];
     if ((compiled.phases & phase_bit(phase)) == 0) continue;
     const auto is_it = [number](const Matched& one) { return one.rule == number; };
@@ -207,7 +207,7 @@ void RuleSet::look(std::span<const RuleNumber> candidates, Filed filed, const As
   }
 }
 
-// Shadow rules never take the place of an enforcing rule.
+// Shadow rules never displace an enforcing rule.
 void RuleSet::add(const Matched& matched, Matches& matches) const noexcept {
   if (compiled_[matched.rule].shadow) {
     if (matches.shadows == kMatchesMax) {
@@ -230,7 +230,7 @@ void RuleSet::match(const Asked& asked, Phase phase, Matches& matches) const noe
   std::ranges::sort(std::span{matches.all}.first(matches.count), {}, &Matched::rule);
 }
 
-// Not inlined: its matches need some kilobytes of stack, which most requests do without.
+// Not inlined: its matches need some kilobytes of stack, which most requests do not need.
 [[gnu::noinline]] void RuleSet::match_decoded(const Asked& asked, Phase phase,
                                               Matches& matches) const noexcept {
   Matches others;
@@ -273,7 +273,7 @@ std::size_t RuleSet::candidates(const Asked& asked) const noexcept {
 
 // ---- looking for candidates -------------------------------------------------------------------
 
-// Calls visit(rules, where they were found) for every drawer that a request has to look into.
+// Calls visit(rules, how they were found) for every drawer that a request has to look into.
 template <class Visit>
 void RuleSet::visit_candidates(const Asked& asked, Visit&& visit) const noexcept {
   const auto look_into = [&](std::span<const RuleNumber> candidates) {
@@ -342,7 +342,7 @@ void RuleSet::look_under(const AskedName& name, IndexKey named, std::string_view
   }
 }
 
-// Header names come in any case, the index has them in lower case.
+// Header names have any case, the index has them in lower case.
 template <class Visit>
 void RuleSet::look_into_header(const HeaderView& header, Visit&& visit) const noexcept {
   std::array<char, kIndexedNameMax> lower_name;
@@ -410,8 +410,8 @@ bool RuleSet::is_more_specific(const Matched& a, const Matched& b) const noexcep
   return a.rule < b.rule;
 }
 
-// Of the rules of one group, the most specific stays: the newcomer, or the one it finds, so that a
-// group never takes more room than what applies of it. Shadow rules win against none.
+// Of the rules of one group, the most specific stays: the newcomer, or the present one, so that a
+// group never takes more room than the rules of it that apply. Shadow rules displace none.
 bool RuleSet::loses(const Matched& newcomer, Matches& matches) const noexcept {
   const auto wins = [this](const Matched& one, const Matched& other) {
     const Compiled& compiled = compiled_[one.rule];

@@ -1,4 +1,4 @@
-// A condition on a text, ready to be asked: any, exact, prefix or regular expression.
+// A compiled condition on a text: any, exact, prefix or regular expression.
 //
 // Immutable.
 #pragma once
@@ -25,8 +25,8 @@ class TextMatcher {
   ~TextMatcher();
 
   [[nodiscard]] bool matches(std::string_view value) const noexcept;
-  // Whether a value that begins like this and goes on may match. Only what is certain is denied:
-  // a value too long to be read does not evade a condition.
+  // Whether a longer value with this beginning may match. False only if it certainly cannot: a
+  // value too long to be read does not evade a condition.
   [[nodiscard]] bool may_match_beginning(std::string_view beginning) const noexcept;
 
  private:

@@ -1,7 +1,7 @@
-// The words of the rule language that choose among a few things, each with what it means.
+// The words of the rule language that choose among a few values, each with its meaning.
 //
 // One table per choice: the grammar offers its words, the parser looks them up, and printed rules
-// spell them alike.
+// use the same words.
 #pragma once
 
 #include "rules/rule.h"
@@ -74,7 +74,7 @@ inline constexpr std::array kUnmatchedWords{Word<Unmatched>{"allow", Unmatched::
 
 inline constexpr std::array kWhenWords{Word<bool>{"request", false}, Word<bool>{"after", true}};
 
-// The names that gRPC gives to its status codes.
+// gRPC's names of its status codes.
 inline constexpr std::array kGrpcWords{Word<std::uint8_t>{"OK", 0},
                                        Word<std::uint8_t>{"CANCELLED", 1},
                                        Word<std::uint8_t>{"UNKNOWN", 2},
@@ -100,8 +100,8 @@ template <class Words>
   return texts;
 }
 
-// What a word means; the first of the table for a word that is not in it, which a checked document
-// does not contain.
+// The meaning of a word; the first of the table for a word that is not in it, which a checked
+// document does not contain.
 template <class Words>
 [[nodiscard]] constexpr auto meaning_of(const Words& words, std::string_view text) noexcept {
   for (const auto& [word, value] : words) {

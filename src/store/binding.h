@@ -1,4 +1,4 @@
-// Which of several limits speaks for a request.
+// Which of several limits determines a request's decision.
 #pragma once
 
 #include "store/check.h"

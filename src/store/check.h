@@ -1,6 +1,6 @@
 // Checks and results of stores.
 //
-// A store knows keys as digests and limits as numbers that it gave out itself.
+// A store knows keys as digests and limits as numbers that it assigned itself.
 #pragma once
 
 #include "base/digest.h"
@@ -23,14 +23,14 @@ struct Check {
   Digest key;  // the first half suffices
   LimitNumber limit = 0;
   Cost cost = 1;
-  OnChange change = OnChange::keep;  // what to do with a state that another limit wrote
+  OnChange change = OnChange::keep;  // how to treat a state that another limit wrote
   OnTableFull on_table_full = OnTableFull::approximate;
 
   bool probe = false;  // only whether it would be admitted: nothing is charged
 
-  // For stores with a memory of their own in front of the truth.
+  // For stores with a cache of their own.
   bool may_be_refunded = false;  // a rejection may end before its time
-  bool thread_leases = false;    // may be taken ahead, see Worker in store/local
+  bool thread_leases = false;    // may be leased, see store/local/thread_cache.h
 };
 
 // A charge that may be refunded, once: as a whole, or part by part, if the receipt's cost is

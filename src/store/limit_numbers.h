@@ -1,6 +1,6 @@
-// Limits by number: all that rules and trees ask of a store before there are requests.
+// Limits by number: all that rules and trees need from a store before there are requests.
 //
-// On the control road: these may allocate, lock and wait.
+// On the control path: these may allocate, lock and wait.
 #pragma once
 
 #include "store/check.h"
@@ -17,7 +17,7 @@ class LimitNumbers {
   LimitNumbers& operator=(const LimitNumbers&) = delete;
   virtual ~LimitNumbers() = default;
 
-  // Limits that say the same get the same number. Each use is ended by one stop_using().
+  // Equal limits get the same number. Each use is ended by one stop_using().
   [[nodiscard]] virtual Parsed<LimitNumber> use(const Limit& limit, Now now) = 0;
   virtual void stop_using(LimitNumber number) noexcept = 0;
   [[nodiscard]] virtual DigestSecret secret() const noexcept = 0;

@@ -1,10 +1,10 @@
-// Where the truth about keys lives, as the engine sees it.
+// The store of all keys' usage, as the engine sees it.
 //
-// A store answers at once or later. The local table always answers at once; a store behind a
-// network says "later" and completes the call on the worker that asked, or never. The caller keeps
-// the call alive until it is completed or cancelled, and decides for itself how long to wait.
+// A store completes a call at once or later. The local table always completes at once. A store
+// behind a network says "later" and completes the call on the calling worker, or never. The caller
+// keeps the call alive until it is completed or cancelled, and decides for itself how long to wait.
 //
-// Calls own all they refer to: no views into a request's buffer, which may be gone by then.
+// Calls own all their data: no views into a request's buffer, which may be gone by then.
 #pragma once
 
 #include "store/check.h"
@@ -28,11 +28,11 @@ struct Call {
   std::array<Answer, kCallChecksMax> answers;
   std::size_t count = 0;
 
-  // Once completed: whether all admitted it, and whether the store could say.
+  // Once completed: whether all limits admitted it, and whether the store failed.
   bool admitted = false;
   bool failed = false;
 
-  // Completed later: called once, by the worker that asked, after decide_all() has returned.
+  // Completed later: called once, by the calling worker, after decide_all() has returned.
   void (*completed)(Call&) noexcept = nullptr;
   void* owner = nullptr;
 
@@ -46,24 +46,24 @@ enum class Completion : std::uint8_t { now, later };
 
 class Store : public LimitNumbers {
  public:
-  // For a limit that a request brought along: new ones leave a quarter of the numbers to rules.
+  // For a limit that arrives with a request: new ones leave a quarter of the numbers to rules.
   [[nodiscard]] virtual Parsed<LimitNumber> use_for_request(const Limit& limit, Now now) = 0;
 
   [[nodiscard]] virtual Completion decide_all(Call& call, Now now) noexcept = 0;
 
-  // A key that will be asked for soon, most likely: the store may begin to fetch what it needs.
+  // A key that a check will probably need soon: the store may prefetch it.
   virtual void expect(const Digest& /*key*/) noexcept {}
 
-  // A call that is not completed will not be waited for any more, and may be destroyed or used for
-  // another call as soon as this returns: from then on the store neither completes it nor writes to
-  // it, also if its result is on the way. What it charged, or still charges, stays.
+  // The caller no longer waits for a call that is not completed, and may destroy or reuse it as
+  // soon as this returns. From then on the store neither completes it nor writes to it, even if its
+  // result is on the way. The charges of the call, also later ones, stay.
   virtual void cancel(Call& call) noexcept = 0;
 
   // No request waits for these. A charge cannot be rejected; the receipt says how much of it found
   // room.
   virtual Charge charge(const Check& check, Now now) noexcept = 0;
   virtual void refund(const Check& check, const Charge& charge, Now now) noexcept = 0;
-  // What it answers replaces the lease.
+  // The returned charge replaces the lease.
   [[nodiscard]] virtual Charge renew(const Check& check, const Charge& lease, Now now) noexcept = 0;
 };
 

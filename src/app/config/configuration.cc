@@ -13,7 +13,7 @@
 namespace sluice::app {
 namespace {
 
-// Clients are identified by these: an upstream server must not read an imitation of one.
+// Headers that identify clients: an upstream server must never read a forged one.
 std::vector<std::string> identifying_headers(const embed::ClientsConfig& clients) {
   std::vector<std::string> names;
   if (!clients.address.header.empty()) names.push_back(clients.address.header);
@@ -37,7 +37,7 @@ frontend::LogSecrets secrets_of(const embed::ClientsConfig& clients) {
         case Kind::header: headers.push_back(source.name); break;
         case Kind::query: fields.push_back(source.name); break;
         case Kind::cookie: cookies.push_back(source.name); break;
-        case Kind::basic: break;  // Authorization is one of the usual
+        case Kind::basic: break;  // Authorization is always included
       }
     }
   }

@@ -1,5 +1,5 @@
-// The configuration file, read and checked: what the engine needs of it and what a server needs.
-// Everything that is wrong with it is reported at once.
+// The configuration file, read and checked: the engine's part and the server's part. All mistakes
+// in it are reported at once.
 //
 // Plain data. embed/config opens the files that the engine's part names, app/server the server's.
 #pragma once
@@ -17,14 +17,13 @@ namespace sluice::app {
 
 struct Configuration : embed::EngineConfiguration {
   ServeConfig serve;
-  // All that is wrong with it is what files that it names hold, or that they are missing: the
-  // others can be looked at.
+  // All mistakes are in files that it names, or are missing files: the others can be checked.
   bool is_well_formed = false;
 };
 
-// What stands in the file. Paths in it are relative to the folder that it is in. If it names a file
-// of rules, that is read, too, unless `rules` is given. Of a server that runs, the number of
-// workers stays what it is; 0: as the file says.
+// Reads the file. Paths in it are relative to its folder. If it names a file of rules, that is
+// read, too, unless `rules` is given. A running server keeps its number of workers; 0: as the file
+// says.
 [[nodiscard]] Configuration read_configuration(std::string_view text, std::string_view file,
                                                config::Diagnostics& diagnostics,
                                                const embed::RulesText* rules = nullptr,

@@ -1,4 +1,4 @@
-// What may be written in a configuration file.
+// The grammar of a configuration file.
 #pragma once
 
 #include "config/grammar.h"

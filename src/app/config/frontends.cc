@@ -1,5 +1,5 @@
-// A new front end is a folder below src/frontend and two lines here. Nothing else stands in this
-// file: a test links another one in its place, with a front end of its own.
+// A new front end is a folder below src/frontend and two lines here. This file has nothing else: a
+// test links another one in its place, with a front end of its own.
 #include "app/config/frontends.h"
 
 #include "frontend/admin/admin_frontend.h"

@@ -1,4 +1,4 @@
-// The front ends of this program, in the order in which the reference and reports show them.
+// The front ends of this program, in the order of the reference and of reports.
 #pragma once
 
 #include "frontend/frontend.h"

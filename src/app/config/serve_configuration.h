@@ -1,4 +1,4 @@
-// What a server needs besides rules: its front ends, its workers, its log and how it stops.
+// The server's part besides rules: its front ends, its workers, its log and how it stops.
 #pragma once
 
 #include "config/diagnostics.h"
@@ -24,7 +24,7 @@ struct AccessLogConfig {
   friend bool operator==(const AccessLogConfig&, const AccessLogConfig&) = default;
 };
 
-// How the server ends when it is told to.
+// How the server drains.
 struct DrainConfig {
   Nanos delay{0};                           // between "not ready" and closing the listeners
   Nanos timeout{std::chrono::seconds{30}};  // for requests in flight, from then on
@@ -35,21 +35,20 @@ struct ServeConfig {
   std::uint32_t workers = 0;            // 0: one for each processor
   AccessLogConfig access_log;
   DrainConfig drain;
-  config::NamedFiles files;     // all of its files, and its addresses
-  std::size_t file_errors = 0;  // of the mistakes, those in the files themselves
+  config::NamedFiles files;     // all of its files and addresses
+  std::size_t file_errors = 0;  // mistakes in the files themselves
 };
 
-// How many there will be.
+// How many will be started.
 [[nodiscard]] unsigned workers_of(const ServeConfig& serve) noexcept;
 
-// Whether the file names an address for any front end that is placed so.
+// Whether the file has an address for any front end with this placement.
 [[nodiscard]] bool listens(const ServeConfig& serve, frontend::Placement placement);
 
-// What else is known of the same file.
+// Other facts of the same file.
 using ServeContext = frontend::FileContext;
 
-// Of a document that was checked against configuration_shape(); everything else that is wrong is
-// reported.
+// Reads a document that was checked against configuration_shape(); reports all other mistakes.
 [[nodiscard]] ServeConfig read_serve(const config::Node& root, const config::Checked& checked,
                                      const ServeContext& context, config::Diagnostics& diagnostics);
 

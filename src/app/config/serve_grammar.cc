@@ -87,7 +87,7 @@ void add_frontends(Placement placement, std::vector<Key>& keys) {
 
 }  // namespace
 
-// What serves requests stands before their log, what serves operators behind it.
+// Keys for requests stand before the access log, keys for operators behind it.
 std::vector<Key> serve_keys() {
   std::vector<Key> keys{
       {.name = "listen", .shape = map_of(listen_section), .meaning = "Where to listen."},

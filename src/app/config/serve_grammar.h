@@ -1,4 +1,4 @@
-// What may be written about listeners and about the server as a whole.
+// The grammar of listeners and of the server as a whole.
 #pragma once
 
 #include "config/grammar.h"

@@ -23,7 +23,7 @@ constexpr std::string_view kNeedsCredentials = "write clients.api_keys or client
 constexpr std::string_view kNeedsApiKeys = "write clients.api_keys";
 constexpr std::string_view kNeedsJwt = "write clients.jwt";
 
-// Why a value is never known, and what would make it so.
+// Why a value is never known, and the remedy.
 struct Unknown {
   std::string_view why;
   std::string_view remedy;
@@ -34,7 +34,7 @@ bool has_client_ca(const gateway::GatewayConfig& gateway) {
   return gateway.tls_files && !gateway.tls_files->client_ca_file.empty();
 }
 
-// What can be known of the clients of a gateway.
+// The values that a gateway can know of its clients.
 class Knowable {
  public:
   explicit Knowable(const Configuration& configuration)
@@ -151,7 +151,7 @@ class Warnings {
   Warnings(const Configuration& configuration, config::Diagnostics& diagnostics)
       : configuration_(configuration), diagnostics_(diagnostics), knowable_(configuration) {}
 
-  // As the gateway asks it.
+  // As the gateway evaluates it.
   void rule(const rules::Rule& rule) {
     if (rule.domain != rules::kDefaultDomain) {
       return warn(rule.place,
@@ -160,7 +160,7 @@ class Warnings {
                               rule.name, sluice::quoted(rule.domain), rules::kDefaultDomain),
                   "leave out 'domain', or ask that domain from a program (docs/embed.md)");
     }
-    if (match(rule)) return;  // what else it says matters as little
+    if (match(rule)) return;  // nothing else in it matters then
     for (const Per& per : rule.per) counted(rule, per);
     if (rule.tiers) {
       never_known(knowable_.of(rule.tiers->by), rule.place,
@@ -225,7 +225,7 @@ class Warnings {
                          knowable_.authenticated());
   }
 
-  // What becomes of the rule when a value is never there.
+  // What the rule does when a value is always missing.
   [[nodiscard]] static std::string_view consequence(const rules::Rule& rule) {
     switch (rule.on_missing) {
       case rules::OnMissing::ip: return "it counts by address instead";

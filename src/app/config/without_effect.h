@@ -1,6 +1,5 @@
-// What a configuration says without any effect: rules that no request reaches, values that are
-// never known, keys for parts that are not there. Each is a warning at its place, with why and what
-// to do about it.
+// Configuration without effect: rules that no request reaches, values that are never known, keys
+// for parts that are absent. Each is a warning at its place, with the reason and the remedy.
 #pragma once
 
 #include "app/config/configuration.h"
@@ -8,10 +7,10 @@
 
 namespace sluice::app {
 
-// Without a listener the rules may be for a program that asks the library: what such a program can
-// bring along (a domain, descriptors, an identity) is not warned of then.
+// Without a listener the rules may be for a program that embeds the library: then values that such
+// a program can provide (a domain, descriptors, an identity) cause no warning.
 void warn_of_no_effect(const Configuration& configuration, config::Diagnostics& diagnostics);
-// Of these, what depends on the rules: for rules that are replaced while all else stays.
+// Only the warnings that depend on the rules: for a reload of the rules alone.
 void warn_of_rules_without_effect(const Configuration& configuration,
                                   config::Diagnostics& diagnostics);
 

@@ -52,7 +52,7 @@ Control::Control(Parts parts)
 bool Control::read(config::Diagnostics& diagnostics) {
   config::Diagnostics found;
   in_force_ = read_with(text_, rules_, found);
-  // With the rules of another file all is read again, and its warnings are reported then.
+  // Rules from another file cause a second read, which reports the warnings.
   if (!found.ok() || !in_force_.rules_file) diagnostics = std::move(found);
   if (!diagnostics.ok()) return false;
   named_ = named_files(in_force_);
@@ -66,7 +66,7 @@ bool Control::open(metrics::Registry& registry, ServerFacts& facts,
   facts_ = &facts;
   began_with_ = in_force_;
   state_ = embed::EngineState::open(in_force_, parts_.clock, diagnostics);
-  Files files = load(in_force_.serve, diagnostics);  // all that is wrong is reported at once
+  Files files = load(in_force_.serve, diagnostics);  // all mistakes are reported at once
   if (state_ == nullptr || !diagnostics.ok()) return false;
   publish_all(in_force_, std::move(files));
   if (!in_force_.rules_file) return true;
@@ -87,7 +87,7 @@ bool Control::open(metrics::Registry& registry, ServerFacts& facts,
 
 // ---- the file, and files that it names --------------------------------------------------------
 
-// Between the reading of the file and the watch over it.
+// Between reading the file and watching it.
 void Control::reload_if_changed() {
   const Parsed<std::string> text =
       read_trusted_file(parts_.file, config::DocumentOptions{}.bytes_max);
@@ -105,13 +105,13 @@ void Control::reload() {
   parts_.manager.ready("serving; the new file is wrong");
 }
 
-// False, with what is wrong reported: everything stays as it was.
+// False, with mistakes reported: everything stays as it was.
 bool Control::apply_file(config::Diagnostics& diagnostics) {
   Parsed<std::string> text;
   Configuration next;
   rules::WatchedPaths named;
-  // While the new files cannot be used, those in force matter as well. A watch that is replaced
-  // tells no more of the changes that it has seen, so all is read again behind it.
+  // While the new files are unusable, the files in force matter as well. A replaced watch no longer
+  // reports the changes that it has seen, so all is read again after it.
   do {
     diagnostics = {};
     text = read_trusted_file(parts_.file, config::DocumentOptions{}.bytes_max);
@@ -130,7 +130,7 @@ bool Control::apply_file(config::Diagnostics& diagnostics) {
   } while (watch(union_of(named, named_)));
   Files files = load(next.serve, diagnostics);
   if (!diagnostics.ok()) {
-    (void)embed::load_clients(next.clients, diagnostics);  // all that is wrong is reported at once
+    (void)embed::load_clients(next.clients, diagnostics);  // all mistakes are reported at once
     return false;
   }
   if (!state_->replace(next, diagnostics)) return false;
@@ -154,7 +154,7 @@ bool Control::apply_file(config::Diagnostics& diagnostics) {
 // The rules are those of the file itself, unless it names another.
 Configuration Control::read_with(const std::string& text, const embed::RulesText& rules,
                                  config::Diagnostics& diagnostics) const {
-  // Workers are as many as there were at the start.
+  // The number of workers stays as at the start.
   const unsigned workers = state_ != nullptr ? workers_of(began_with_.serve) : 0;
   return read_configuration(text, parts_.file, diagnostics, &rules, workers);
 }
@@ -181,8 +181,8 @@ frontend::LoadParts Control::load_parts(const ServeConfig& serve) const {
 
 // ---- the rules' own file ----------------------------------------------------------------------
 
-// At the start this is the control thread; later it is the feed's, which waits for the control
-// thread, or until that stops.
+// Called by the control thread at the start; later by the feed's thread, which waits for the
+// control thread, or until that stops.
 Parsed<void> Control::take_rules(const rules::Fetched& fetched) {
   if (std::this_thread::get_id() == thread_) return apply_rules(fetched);
   auto handed = std::make_shared<std::promise<Parsed<void>>>();
@@ -200,7 +200,7 @@ Parsed<void> Control::take_rules(const rules::Fetched& fetched) {
   return result.get();
 }
 
-// Nothing that goes wrong with rules ends the loop, and with it the process.
+// No failure with rules ends the loop, and with it the process.
 Parsed<void> Control::try_rules(const rules::Fetched& fetched) {
   try {
     return apply_rules(fetched);
@@ -209,8 +209,8 @@ Parsed<void> Control::try_rules(const rules::Fetched& fetched) {
   }
 }
 
-// Nothing else is read again: a file that cannot be read at the moment keeps no rules from coming
-// into force. Only routes depend on them, where these read paths otherwise than before.
+// Reads nothing else: a file that is unreadable at the moment does not keep rules from coming into
+// force. Only routes depend on them, if these read paths differently than before.
 Configuration Control::read_rules(const embed::RulesText& rules,
                                   config::Diagnostics& diagnostics) const {
   rules::RuleList list = rules::parse_rules_text(rules.text, rules.file, diagnostics);
@@ -310,9 +310,9 @@ void Control::tell_replaced_upstreams(const ServerSnapshot& next) const {
   }
 }
 
-// ---- around it --------------------------------------------------------------------------------
+// ---- watch, stop, restart ----------------------------------------------------------------------
 
-// The file itself, and what it names. True: another watch has begun.
+// Watches the file itself, and the files it names. True: a new watch.
 bool Control::watch(rules::WatchedPaths paths) {
   paths.files.push_back(std::filesystem::absolute(parts_.file).string());
   if (paths == watched_) return false;

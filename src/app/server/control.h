@@ -1,4 +1,4 @@
-// The way of a configuration, from files to the threads that serve: control.cc reads top to bottom.
+// The path of a configuration, from files to the threads that serve: read control.cc top to bottom.
 //
 //   the file, files that it names, the rules' own file    a change is noticed
 //     -> read_configuration()                             from text to a checked configuration
@@ -7,13 +7,12 @@
 //     -> Published<ServerSnapshot>                        all of it, under one version
 //     -> ServerWorker, FrontendThread                     each between two turns of its loop
 //
-// Everything is checked before anything changes: what is wrong is reported, and all stays as it
-// was. Files are watched from before they are read, so no change is missed: where a watch begins
-// after the text that names its files was read, all is read once more.
+// Everything is checked before anything changes: mistakes are reported, and all stays as it was. A
+// watch starts before its files are read, so no change is missed: if it starts after the text that
+// names its files was read, all is read once more.
 //
-// One thread, the control thread, which turns the loop. What happens elsewhere is posted to it: the
-// watch over files posts a reload, and the rules' own file is handed over by take_rules(), which
-// waits for the result.
+// One thread, the control thread, which runs the loop. Other threads post to it: the file watch
+// posts a reload, and the rules' own file comes in by take_rules(), which waits for the result.
 #pragma once
 
 #include "app/config/configuration.h"
@@ -51,15 +50,15 @@ class Control {
   // All but the texts outlive it.
   struct Parts {
     std::string file;  // the configuration
-    std::string text;  // of it, as it was read at the start
+    std::string text;  // as read at the start
     Say say;           // from the control thread
     Say say_later;     // from any thread
     const Clock& clock;
     net::EventLoop& loop;
     net::ServiceManager& manager;
     std::span<const std::unique_ptr<frontend::Frontend>> frontends;  // as frontends() lists them
-    std::function<void()> wake;  // threads that serve, so that they take what was published
-    // Other upstreams are published, in the control thread; these go on with their servers.
+    std::function<void()> wake;  // makes serving threads take the new snapshot
+    // Called in the control thread when upstreams change; the named ones keep their servers.
     std::function<void(std::span<const std::string>)> upstreams_replaced;
   };
   explicit Control(Parts parts);
@@ -69,20 +68,20 @@ class Control {
 
   // ---- the start --------------------------------------------------------------------------------
 
-  // The configuration, and a watch over its files. Rules of a file of their own come with open().
+  // Reads the configuration and watches its files. Rules in a file of their own come with open().
   [[nodiscard]] bool read(config::Diagnostics& diagnostics);
-  // Opens everything that it names, and publishes the first snapshot. Both outlive this.
+  // Opens everything it names, and publishes the first snapshot. Both arguments outlive this.
   [[nodiscard]] bool open(metrics::Registry& registry, ServerFacts& facts,
                           config::Diagnostics& diagnostics);
 
   // ---- while it serves --------------------------------------------------------------------------
 
   void reload();
-  // If the file is another one since it was read.
+  // If the file has changed since it was read.
   void reload_if_changed();
-  // The file of the access log has been given another name.
+  // The file of the access log was renamed.
   void reopen_log();
-  // Stops watching and waiting; before the loop goes.
+  // Stops watching and waiting; before the loop is gone.
   void stop();
 
   // In force.
@@ -92,7 +91,7 @@ class Control {
   [[nodiscard]] const RuleFeed* feed() const noexcept { return feed_.get(); }  // null: none
 
  private:
-  // What front ends and logs need of the files that the configuration names.
+  // The opened files of front ends and logs.
   struct Files {
     frontend::FrontendConfigs frontends;
     AccessLogSink log;
@@ -121,21 +120,21 @@ class Control {
 
   const Parts parts_;
   const std::thread::id thread_;
-  metrics::Registry* registry_ = nullptr;  // from open() on, as what follows
+  metrics::Registry* registry_ = nullptr;  // set by open(), as are the following
   ServerFacts* facts_ = nullptr;
-  net::TicketRotation tickets_;  // the same over all reloads, so that clients resume their sessions
+  net::TicketRotation tickets_;  // kept over all reloads, so that clients resume their sessions
   std::unique_ptr<rules::FileWatch> watch_;
-  rules::WatchedPaths watched_;  // by it
+  rules::WatchedPaths watched_;  // by watch_
   rules::WatchedPaths named_;    // by the configuration in force
-  Configuration began_with_;     // for what changes with a restart only
+  Configuration began_with_;     // for settings that need a restart
   Configuration in_force_;
   std::string text_;  // of the file in force
-  // Of the rules' own file, once it was read.
+  // Of the rules' own file, once read.
   embed::RulesText rules_{.text = "rules: []", .file = {}};
   std::unique_ptr<embed::EngineState> state_;
   Published<ServerSnapshot> published_;
 
-  // Rules that the feed's thread has handed over, and waits for.
+  // Rules from the feed's thread, which waits for the result.
   std::mutex mutex_;
   bool stopped_ = false;
   std::shared_ptr<std::promise<Parsed<void>>> waiting_;

@@ -1,9 +1,9 @@
-// What the operator hears of servers that are ejected, and of those that are back.
+// Tells the operator about servers that are ejected, and that have recovered.
 //
-// Every worker finds out by itself; the operator hears of it once, from the first that does. Some
-// never come back: a reload replaces their upstream, or their name has other addresses, and the
-// same server begins anew. An ejection that is told of is therefore remembered for as long as it
-// lasts, and the next one is news. One thread.
+// Every worker ejects by itself; only the first report is logged. Some servers never recover: a
+// reload replaces their upstream, or their name has other addresses, and the same server starts as
+// new. A logged ejection is therefore remembered for as long as it lasts, and the next one is
+// logged. One thread.
 #pragma once
 
 #include "app/server/log_line.h"
@@ -22,8 +22,8 @@ namespace sluice::app {
 
 struct Ejection {
   std::string upstream;
-  std::string server;  // of which upstream it is, and at which address
-  std::string text;    // what became of it
+  std::string server;  // its upstream and its address
+  std::string text;    // what happened
   Nanos lasts{0};
 };
 
@@ -32,7 +32,7 @@ class EjectionLog {
   explicit EjectionLog(Say say) : say_(std::move(say)) {}
 
   void ejected(const Ejection& one, MonoTime now) {
-    // Addresses that a name no longer has never come back.
+    // Addresses removed from a name never recover.
     if (ejected_.size() >= kKept) ejected_.clear();
     Told& told = ejected_[one.server];
     if (now < told.until) return;
@@ -42,7 +42,7 @@ class EjectionLog {
   void recovered(const std::string& server) {
     if (ejected_.erase(server) > 0) say_(LogLevel::info, fmt::format("{}: recovered", server));
   }
-  // After a reload: servers of all other upstreams are not ejected any more.
+  // After a reload: servers of all other upstreams are no longer ejected.
   void forget_all_but(std::span<const std::string> kept) {
     std::erase_if(ejected_, [&](const auto& one) {
       return std::ranges::find(kept, one.second.upstream) == kept.end();

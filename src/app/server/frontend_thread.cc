@@ -4,7 +4,7 @@
 
 namespace sluice::app {
 
-// The version is read before the snapshot: what is published in between is taken with the next
+// Reads the version before the snapshot: a snapshot published in between is taken with the next
 // turn.
 FrontendThread::FrontendThread(std::unique_ptr<net::EventLoop> loop, const Parts& parts)
     : loop_(std::move(loop)),

@@ -1,5 +1,5 @@
-// A front end on a thread of its own. It serves until the server ends, so that operators see how it
-// drains.
+// A front end on its own thread. It serves until the server stops, so that operators can watch it
+// drain.
 #pragma once
 
 #include "app/server/listeners.h"
@@ -23,12 +23,12 @@ class FrontendThread {
   // All of them outlive it.
   struct Parts {
     frontend::Frontend& frontend;
-    std::size_t number;  // of it, in the snapshot
+    std::size_t number;  // in the snapshot
     const Published<ServerSnapshot>& published;
     frontend::ServerView& view;
     const Clock& clock;
   };
-  // Answers from start() on.
+  // Serves from start() on.
   [[nodiscard]] static Parsed<std::unique_ptr<FrontendThread>> open(
       const Parts& parts, std::vector<OpenListener> listeners);
   FrontendThread(const FrontendThread&) = delete;
@@ -36,7 +36,7 @@ class FrontendThread {
   ~FrontendThread();
 
   void start();
-  // From any thread: for a turn, in which it takes what was published.
+  // From any thread: runs a turn, which takes the newest snapshot.
   void wake();
 
  private:
@@ -46,7 +46,7 @@ class FrontendThread {
   std::unique_ptr<net::EventLoop> loop_;
   const std::size_t number_;
   const Published<ServerSnapshot>& published_;
-  std::uint64_t version_;  // of the snapshot that is used
+  std::uint64_t version_;  // of the snapshot in use
   std::unique_ptr<frontend::FrontendWorker> worker_;
   std::vector<std::unique_ptr<ListenerAcceptor>> acceptors_;
   std::jthread thread_;  // last: it uses all the others

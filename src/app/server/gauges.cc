@@ -44,7 +44,7 @@ Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
   }
 }
 
-// Without a file of rules there is nothing to show.
+// Shows nothing without a file of rules.
 void Gauges::show(const rules::SyncStatus& rules) {
   if (!has_rules_) {
     constexpr std::array kResults{"accepted", "rejected", "failed", "unchanged"};

@@ -1,4 +1,4 @@
-// Metrics that are not counted as things happen but read off when somebody looks. One thread.
+// Metrics that are read on demand instead of counted as things happen. One thread.
 #pragma once
 
 #include "app/server/worker_report.h"
@@ -16,14 +16,14 @@ namespace sluice::app {
 
 class Gauges {
  public:
-  // `shard` is one that no worker counts with.
+  // No worker counts with `shard`.
   Gauges(metrics::Registry& registry, metrics::Shard shard);
 
   void show(const WorkerReport& total, const store::LocalStoreStatus& table, std::size_t workers);
   void show(const rules::SyncStatus& rules);
 
  private:
-  // A count that somebody else keeps, and that only grows.
+  // A count that another part keeps, and that only grows.
   struct Followed {
     metrics::Counter counter;
     std::uint64_t shown = 0;
@@ -68,7 +68,7 @@ class Gauges {
   metrics::Gauge rules_in_sync_;
   bool has_rules_ = false;
   std::map<std::string, OfFrontend, std::less<>> frontends_;
-  std::map<std::string, OfUpstream> upstreams_;  // those that are gone show 0
+  std::map<std::string, OfUpstream> upstreams_;  // removed ones show 0
 };
 
 }  // namespace sluice::app

@@ -26,8 +26,8 @@ bool serves(const Endpoint& bound, const Endpoint& wanted) noexcept {
          bound.port == wanted.port && is_every_address(bound.address);
 }
 
-// Of several sockets that share a port. They would share it with another process, too; so it has to
-// be free for one that does not share.
+// The first socket of a shared port. Another process could share it, too; so the port has to be
+// free for a socket that does not share.
 Parsed<Listener> listen_first(Endpoint endpoint) {
   {
     auto alone = net::listen_on(endpoint);
@@ -68,7 +68,7 @@ Parsed<std::vector<Listener>> listen_for_all(const Endpoint& endpoint, unsigned 
   return all;
 }
 
-// One address's sockets, dealt out to the threads.
+// Distributes one address's sockets to the threads.
 void deal(std::vector<Listener> sockets, std::size_t number, std::string text,
           OpenListeners& open) {
   const Endpoint endpoint = sockets.front().endpoint();
@@ -81,14 +81,14 @@ void deal(std::vector<Listener> sockets, std::size_t number, std::string text,
   }
 }
 
-// The first of them that is bound to this endpoint.
+// The first socket bound to this endpoint.
 std::optional<Listener> take_matching(std::vector<InheritedListener>& inherited,
                                       const Endpoint& wanted) {
   const auto found = std::ranges::find_if(
       inherited, [&](const auto& one) { return serves(one.listener.endpoint(), wanted); });
   if (found == inherited.end()) return std::nullopt;
   Listener listener = std::move(found->listener);
-  // Listeners cannot be assigned, so that erasing one from the middle has to build the rest anew.
+  // Listeners cannot be assigned, so erasing one from the middle means rebuilding the rest.
   std::vector<InheritedListener> rest;
   for (auto one = inherited.begin(); one != inherited.end(); ++one) {
     if (one != found) rest.push_back(std::move(*one));

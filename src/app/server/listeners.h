@@ -1,7 +1,7 @@
-// Sockets that wait for connections of a front end: opened here, or by the service manager.
+// Listening sockets of a front end: opened here, or by the service manager.
 //
-// Of an address each thread has a socket of its own, and the system deals connections out. One that
-// was inherited, and the file of a Unix socket, are there once: threads share it.
+// Each thread has a socket of its own for every address, and the kernel distributes connections.
+// Inherited sockets and Unix sockets exist only once: threads share them.
 #pragma once
 
 #include "frontend/frontend.h"
@@ -28,11 +28,11 @@ struct OpenListener {
 struct OpenListeners {
   std::vector<std::vector<OpenListener>> of_thread;
   std::vector<frontend::OpenedSocket> sockets;  // one for each address, with the real port
-  std::vector<net::InheritedListener> left;     // that serve none of them
+  std::vector<net::InheritedListener> left;     // not used by any endpoint
 };
 
-// Inherited sockets serve the endpoints that they are bound to. Those that match none and have the
-// name of the front end (FileDescriptorName= of the socket unit) are listened on besides.
+// Inherited sockets serve the endpoints that they are bound to. Sockets without one but with the
+// front end's name (FileDescriptorName= of the socket unit) are additional listeners.
 [[nodiscard]] Parsed<OpenListeners> open_listeners(std::string_view name,
                                                    std::span<const net::Endpoint> wanted,
                                                    std::vector<net::InheritedListener> inherited,
@@ -41,7 +41,7 @@ struct OpenListeners {
 // "'web' on 127.0.0.1:8080"
 [[nodiscard]] std::string described(const net::InheritedListener& inherited);
 
-// Where a front end lets connections in. Not movable: the loop knows it. One thread.
+// Accepts connections for a front end. Not movable: the loop points to it. One thread.
 class ListenerAcceptor {
  public:
   ListenerAcceptor(OpenListener open, frontend::FrontendWorker& worker)
@@ -54,8 +54,8 @@ class ListenerAcceptor {
     return acceptor_.start(loop, open_.listener.descriptor());
   }
   [[nodiscard]] const net::AcceptCounts& counts() const noexcept { return acceptor_.counts(); }
-  // No more come in. Those that wait at a socket of our own are let in first, since they would be
-  // lost with it; at an inherited one they wait for whoever has it next.
+  // Stops accepting. Connections pending at a socket of our own are accepted first, since they
+  // would be lost with it; at an inherited socket they wait for its next owner.
   void shut() { open_.listener.is_inherited() ? acceptor_.stop() : acceptor_.finish(); }
 
  private:

@@ -17,10 +17,10 @@ namespace sluice::app {
 namespace {
 
 constexpr int kHow = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-// So that the rest of the longest line of an access log finds room.
+// Room for the rest of the longest line of an access log.
 constexpr std::size_t kRestBytes = 32U << 10U;
 
-// As many lines as a pipe takes in one piece or not at all; a longer one alone.
+// As many lines as a pipe takes atomically; a longer line alone.
 std::size_t pipe_piece_of(std::string_view lines) noexcept {
   if (lines.size() <= PIPE_BUF) return lines.size();
   const std::size_t last = lines.rfind('\n', PIPE_BUF - 1);
@@ -29,7 +29,7 @@ std::size_t pipe_piece_of(std::string_view lines) noexcept {
   return first == std::string_view::npos ? lines.size() : first + 1;
 }
 
-// Where the line ends that goes on at `from`.
+// The end of the line that continues at `from`.
 std::size_t end_of_line(std::string_view lines, std::size_t from) noexcept {
   if (lines[from - 1] == '\n') return from;
   const std::size_t end = lines.find('\n', from);
@@ -58,7 +58,7 @@ std::unique_ptr<LogFile> LogFile::open(const std::string& file) {
   return log;
 }
 
-// Where the file may not be read, that is left to whoever reads the log.
+// If the file may not be read, its last line stays as it is.
 void LogFile::end_last_line(const std::string& file) {
   const FileDescriptor reading{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat about{};
@@ -118,7 +118,7 @@ LogFile::Written LogFile::write_within(std::string_view lines, Nanos patience) n
   }
 }
 
-// What goes through at once, perhaps nothing. No answer: nothing ever will.
+// Writes without blocking, perhaps nothing. No result: no write can succeed.
 std::optional<std::size_t> LogFile::write_some(std::string_view text) const noexcept {
   const int descriptor = descriptor_.get();
   ssize_t written = 0;
@@ -128,7 +128,7 @@ std::optional<std::size_t> LogFile::write_some(std::string_view text) const noex
     } else if (kind_ == Kind::ours || kind_ == Kind::file) {
       written = ::write(descriptor, text.data(), text.size());
     } else if (is_ready_within(Nanos{0})) {
-      // A pipe that is ready takes so much without blocking.
+      // A pipe that is ready takes this much without blocking.
       written = ::write(descriptor, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
     } else {
       return 0;
@@ -139,7 +139,7 @@ std::optional<std::size_t> LogFile::write_some(std::string_view text) const noex
   return std::nullopt;
 }
 
-// Whether nothing is left of it. A disk may have room again; a reader that is gone stays away.
+// Whether the line is complete. A disk may have room again; a reader that is gone never returns.
 std::optional<bool> LogFile::finish_line() noexcept {
   while (!rest_.empty()) {
     const std::optional<std::size_t> written = write_some(rest_);

@@ -1,13 +1,13 @@
-// Where lines of a log go: a file, or whoever reads at the other end of a pipe.
+// The destination of log lines: a file, or the reader of a pipe.
 //
-// Nobody waits for a reader. A file takes what it is given; of a pipe, a socket or a terminal only
-// as much is written as goes through at once, and the caller keeps the rest. Other processes may
-// share such an end, and would be surprised by one that does not block: it is opened once more for
-// ourselves, or, where that is not allowed, asked each time.
+// No thread waits for a reader. A file takes everything; a pipe, a socket or a terminal takes only
+// what it accepts without blocking, and the caller keeps the rest. Other processes may share such a
+// descriptor and would not expect it to be non-blocking: it is opened once more for ourselves, or,
+// where that is not allowed, polled before each write.
 //
-// Lines of several threads never mix, and what was begun is finished before anything else is
-// written: also on a disk that was full meanwhile. A line that an earlier process could not finish
-// is ended, so that the next one begins at its own beginning. Thread-safe.
+// Lines of several threads never mix. A partly written line is finished before anything else is
+// written, also after the disk was full. A line that an earlier process could not finish is ended,
+// so that the next one starts on its own line. Thread-safe.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -25,27 +25,27 @@ namespace sluice::app {
 
 class LogFile {
  public:
-  // For appending; `-` is standard output. Null if that fails: errno tells why.
+  // For appending; `-` is standard output. Null on failure, with errno set.
   [[nodiscard]] static std::unique_ptr<LogFile> open(const std::string& file);
-  // One that is open already, as standard error; it stays with its owner.
+  // A descriptor already open, as standard error; its owner keeps it.
   [[nodiscard]] static std::unique_ptr<LogFile> of(int descriptor);
 
   struct Written {
-    std::size_t bytes = 0;  // that were taken, up to the end of a line, the rest of which may wait
-    bool failed = false;    // the others cannot be written; else, the reader is behind
+    std::size_t bytes = 0;  // taken, up to the end of a line; its rest may be pending
+    bool failed = false;    // the others cannot be written; else the reader is behind
   };
   [[nodiscard]] Written write(std::string_view lines) noexcept;
 
-  // The same at the very end, with some patience for readers. It is the same patience for all who
-  // call it: when it has run out, it has for everybody.
+  // The same at shutdown, waiting for the reader. All callers share one budget of `patience`: once
+  // it is used up, no call waits any more.
   [[nodiscard]] Written write_within(std::string_view lines, Nanos patience) noexcept;
 
  private:
   enum class Kind : std::uint8_t {
-    file,    // never makes anybody wait for a reader
+    file,    // never blocks for a reader
     ours,    // does not block
-    socket,  // can be told not to, call by call
-    shared,  // may block, so it is asked before
+    socket,  // non-blocking by a flag of each call
+    shared,  // may block, so it is polled before
   };
 
   LogFile(FileDescriptor descriptor, Kind kind);
@@ -56,9 +56,9 @@ class LogFile {
 
   const FileDescriptor descriptor_;
   const Kind kind_;
-  std::mutex mutex_;  // guards what follows, and the order of writing
-  std::string rest_;  // of a line that was begun
-  Nanos waited_{0};   // for readers, at the end
+  std::mutex mutex_;  // guards the following, and the order of writing
+  std::string rest_;  // of a partly written line
+  Nanos waited_{0};   // for readers, at shutdown
 };
 
 }  // namespace sluice::app

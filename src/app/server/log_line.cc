@@ -11,7 +11,7 @@
 namespace sluice::app {
 namespace {
 
-// Always three digits, so that columns stay below one another.
+// Always three digits, so that columns align.
 std::string log_time(WallTime now) {
   const auto second = std::chrono::floor<std::chrono::seconds>(now);
   const auto millis = std::chrono::floor<std::chrono::milliseconds>(now - second).count();

@@ -1,4 +1,4 @@
-// Lines that the process writes about itself: each with its time and how much it matters.
+// Lines that the process logs about itself: each with its time and level.
 //
 //     2026-01-01T00:00:00.000Z warning app at 10.0.0.7:443: the server cannot be reached
 //
@@ -18,16 +18,16 @@ namespace sluice::app {
 enum class LogLevel : std::uint8_t { error, warning, info };
 [[nodiscard]] std::string_view name_of(LogLevel level) noexcept;
 
-// To the operator. Text without an end of line; of several lines each is one in the log.
+// To the operator. Text without a final newline; each of its lines becomes one in the log.
 using Say = std::function<void(LogLevel, std::string)>;
 
 enum class LogForm : std::uint8_t { plain, journal };
-// Every line of the text, with its end.
+// Every line of the text, with its newline.
 [[nodiscard]] std::string log_lines(LogForm form, LogLevel level, WallTime now,
                                     std::string_view text);
 
-// Whether the descriptor leads to the journal. `stream` is what JOURNAL_STREAM says, null if it is
-// not set: a device and an inode, since children of a service inherit it whatever they write to.
+// Whether the descriptor leads to the journal. `stream` is the value of JOURNAL_STREAM, null if not
+// set: a device and an inode, since children of a service inherit it whatever they write to.
 [[nodiscard]] bool reaches_journal(int descriptor, const char* stream);
 
 }  // namespace sluice::app

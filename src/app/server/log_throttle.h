@@ -1,7 +1,7 @@
-// What goes wrong on a worker and the operator should know: a line at once, then one a second.
+// Failures on a worker for the operator: a line at once, then at most one a second.
 //
-// Trouble comes in floods, so the next line says how many were left out. One thread; the lines go
-// to another one, which says them.
+// Failures come in floods, so the next line has the number of omitted ones. One thread; another
+// thread writes the lines.
 #pragma once
 
 #include "app/server/log_line.h"
@@ -17,7 +17,7 @@
 
 namespace sluice::app {
 
-// Which server of which upstream, and at which of its addresses where it has several.
+// The server and its upstream, and the address if the server has several.
 [[nodiscard]] inline std::string text_of(const frontend::ServerPlace& place) {
   std::string text = fmt::format("{} at {}", place.upstream, place.server);
   if (place.address) text += fmt::format(" ({})", place.address->text());

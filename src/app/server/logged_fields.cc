@@ -5,7 +5,7 @@ namespace {
 
 using Options = frontend::AccessFormat::Options;
 
-// Where it only matters that something is there, nobody needs to read what it is.
+// If a rule only checks for presence, the log has the name without the value.
 void add(const std::vector<rules::NamedMatch>& matches, std::vector<std::string>& values,
          std::vector<std::string>& names) {
   for (const rules::NamedMatch& match : matches) {

@@ -1,4 +1,4 @@
-// What the access log writes of requests, and what it hides, as the configuration in force has it.
+// The fields that the access log writes and hides, by the configuration in force.
 #pragma once
 
 #include "app/config/configuration.h"
@@ -6,9 +6,9 @@
 
 namespace sluice::app {
 
-// Names are those that rules ask for, so that `sluice replay --rules` can decide by the log what
-// the gateway decided by the request; secrets are also where clients put their API keys. The form
-// is the default one.
+// Logs the names that rules use, so that `sluice replay --rules` can decide by the log as the
+// gateway decided by the request; secrets include the places of API keys. The form is the default
+// one.
 [[nodiscard]] frontend::AccessFormat::Options logged_fields(const Configuration& configuration);
 
 }  // namespace sluice::app

@@ -23,7 +23,7 @@ frontend::NamedCounts summed_by(const metrics::FamilyReading& family, std::strin
   return sums;
 }
 
-// Reasons to pass are in the same table as reasons to refuse, and never counted.
+// Reasons to allow are in the same table as reasons to reject, and never counted.
 frontend::NamedCounts without_zeros(frontend::NamedCounts counts) {
   std::erase_if(counts, [](const auto& count) { return count.second == 0; });
   return counts;
@@ -51,7 +51,7 @@ WorkerReport Overview::ask_workers() {
   return total_of(last_);
 }
 
-// The table itself counts its keys but once an hour.
+// The table itself counts its keys only once an hour.
 store::LocalStoreStatus Overview::look_at_table() const {
   store::LocalStoreStatus status = parts_.state.table().status();
   const Now now = parts_.clock.now();

@@ -1,8 +1,8 @@
-// The server as operators see it: asks the workers, sums up, keeps the gauges true.
+// The server as operators see it: asks the workers, adds up, updates the gauges.
 //
-// Workers are asked when an operator looks, and answer between two turns of their loops. One that
-// does not within kPatience is shown as it was the last time. Thread-safe; everything that it
-// refers to outlives it.
+// Workers are asked when an operator looks, and report between two turns of their loops. A worker
+// that exceeds kPatience is shown with its last report. Thread-safe; everything that it refers to
+// outlives it.
 #pragma once
 
 #include "app/server/gauges.h"
@@ -34,7 +34,7 @@ class Overview final : public frontend::ServerView {
     const RuleFeed* feed;  // null: rules are in the configuration itself
     const Clock& clock;
   };
-  // `shard` is one that no worker counts with.
+  // No worker counts with `shard`.
   Overview(const Parts& parts, metrics::Shard shard);
 
   [[nodiscard]] std::vector<frontend::Check> readiness() const override;
@@ -42,7 +42,7 @@ class Overview final : public frontend::ServerView {
   [[nodiscard]] frontend::StatusReport status() override;
 
  private:
-  // Longer than any turn of a healthy worker, shorter than the patience of a probe.
+  // Longer than any turn of a healthy worker, shorter than the timeout of a probe.
   static constexpr Nanos kPatience{std::chrono::milliseconds{250}};
 
   [[nodiscard]] WorkerReport ask_workers();
@@ -50,7 +50,7 @@ class Overview final : public frontend::ServerView {
   [[nodiscard]] store::LocalStoreStatus look_at_table() const;
 
   Parts parts_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the following
   Gauges gauges_;
   std::vector<WorkerReport> last_;  // of each worker
 };

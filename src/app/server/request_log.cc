@@ -11,7 +11,7 @@
 namespace sluice::app {
 namespace {
 
-// What readers have at the end of the server, all workers together.
+// Time for readers at shutdown, for all workers together.
 constexpr Nanos kLastLines{std::chrono::seconds{1}};
 
 }  // namespace
@@ -27,7 +27,7 @@ Parsed<AccessLogSink> open_access_log(const AccessLogConfig& config) {
                               : "name a file in a folder that exists and may be written");
 }
 
-// Also the rest of a line that was begun has to go, when all others are with the reader.
+// The rest of a partly written line has to be written, too, after all others.
 RequestLog::~RequestLog() {
   if (sink_.file == nullptr) return;
   bool is_all = false;
@@ -50,7 +50,7 @@ void RequestLog::use(const ServerSnapshot& snapshot) {
   }
 }
 
-// What is logged goes with the rules, the form with the file.
+// The fields follow the rules, the form follows the file.
 std::shared_ptr<const frontend::AccessFormat> RequestLog::format() const {
   frontend::AccessFormat::Options options;
   if (logged_ != nullptr) options = *logged_;
@@ -86,7 +86,7 @@ bool RequestLog::flush() noexcept {
   }
 }
 
-// A log that cannot be written must not stop the service: what is left is lost, and counted.
+// A log that cannot be written must not stop the service: its lines are lost, and counted.
 void RequestLog::lose_pending() noexcept {
   if (!pending_.empty()) log_->lost(std::exchange(pending_, {}));
 }

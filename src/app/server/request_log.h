@@ -1,8 +1,7 @@
-// What a worker keeps of requests that have ended: decisions are counted by rule, and each request
-// has its line of the access log. Shared by the front ends of the worker, so that bounds on lines
-// are those of the worker.
+// A worker's record of finished requests: counts decisions by rule, and writes each request's line
+// of the access log. Shared by the worker's front ends, so that bounds on lines are the worker's.
 //
-// One thread. Nothing is allocated after it was made, and counting takes no lock.
+// One thread. Nothing is allocated after construction, and counting takes no lock.
 #pragma once
 
 #include "app/server/snapshot.h"
@@ -23,11 +22,11 @@ class RequestLog {
   explicit RequestLog(metrics::Shard shard) noexcept : shard_(shard) {}
   RequestLog(const RequestLog&) = delete;
   RequestLog& operator=(const RequestLog&) = delete;
-  // What was cut at the very end has its line as well, if somebody reads it.
+  // Requests cut off at shutdown are logged as well, if the log is read.
   ~RequestLog();
 
-  // Where decisions are counted, what is logged of requests and where to. What was logged so far
-  // goes to the file before, as far as that takes it. The snapshot outlives its use.
+  // Sets where to count decisions, what to log of requests and where to. Earlier lines go to the
+  // previous file, as far as it takes them. The snapshot outlives its use.
   void use(const ServerSnapshot& snapshot);
 
   void ended(const frontend::AccessRecord& record, Now now) noexcept {
@@ -35,7 +34,7 @@ class RequestLog {
     if (sink_.file != nullptr) log_->log(record, now.mono);
   }
 
-  // Writes the lines that there are. False: some wait for a reader, to be tried again.
+  // Writes the pending lines. False: some wait for the reader; try again.
   bool flush() noexcept;
   [[nodiscard]] const frontend::AccessLog* log() const noexcept { return log_ ? &*log_ : nullptr; }
 
@@ -48,8 +47,8 @@ class RequestLog {
   const frontend::DecisionCounters* counters_ = nullptr;  // null: decisions are not counted
   std::shared_ptr<const frontend::AccessFormat::Options> logged_;
   AccessLogSink sink_;                      // without a file: the log is off
-  std::optional<frontend::AccessLog> log_;  // nothing: it was never on
-  std::string_view pending_;                // of what the log gave out
+  std::optional<frontend::AccessLog> log_;  // nothing: never enabled
+  std::string_view pending_;                // lines from the log
 };
 
 }  // namespace sluice::app

@@ -1,8 +1,7 @@
-// What a worker does when a request of one front end has ended: counts it under the name of the
-// front end, and hands it to the log of the worker. What goes wrong with servers is told to the
-// operator.
+// Called when a request of one front end has ended: counts it under the front end's name, and hands
+// it to the worker's log. Reports failures of servers to the operator.
 //
-// One thread. Nothing is allocated after it was made, and counting takes no lock.
+// One thread. Nothing is allocated after construction, and counting takes no lock.
 #pragma once
 
 #include "app/server/ejection_log.h"
@@ -19,11 +18,11 @@ namespace sluice::app {
 
 class RequestObserver final : public frontend::Observer {
  public:
-  // What the operator hears of, from any thread.
+  // Reports to the operator, from any thread.
   struct Operator {
     Say say;
-    std::function<void(std::string)> warn;  // the same line once only
-    // Servers as complaints name them.
+    std::function<void(std::string)> warn;  // each line once only
+    // As LogThrottle names servers.
     std::function<void(Ejection)> ejected;
     std::function<void(std::string server)> recovered;
   };

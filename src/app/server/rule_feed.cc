@@ -14,7 +14,7 @@ rules::RuleSyncOptions options_for(const embed::RulesFileConfig& config, const C
   options.schedule.interval = config.poll_interval;
   options.schedule.retry = std::min(options.schedule.retry, config.poll_interval);
   options.schedule.retry_max = std::max(config.poll_interval, options.schedule.retry);
-  // Nodes that were started together do not look together.
+  // Nodes started together do not poll together.
   options.seed = static_cast<std::uint64_t>(clock.now().wall().time_since_epoch().count());
   options.last_good_file = config.last_good_file;
   return options;
@@ -46,7 +46,7 @@ RuleFeed::RuleFeed(const embed::RulesFileConfig& config, Parts parts)
 std::string line_about(const rules::SyncReport& report, const embed::RulesFileConfig& config) {
   const std::string why = report.diagnosis.text();
   switch (report.event) {
-    case rules::SyncEvent::accepted: return {};  // whoever accepted them says so
+    case rules::SyncEvent::accepted: return {};  // Control logs it
     case rules::SyncEvent::rejected:
       return fmt::format("the rules in {} are not used:\n{}", config.file, why);
     case rules::SyncEvent::failed:

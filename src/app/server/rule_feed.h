@@ -1,8 +1,7 @@
-// Rules in a file of their own, as a server takes them: watched, read now and then, and kept for a
-// start at which the file is wrong or missing.
+// Rules in a file of their own, for a server: watched, polled, and kept for a start at which the
+// file is invalid or missing.
 //
-// What is accepted comes into force in a thread of its own. Thread-safe, but for start() and
-// stop().
+// Accepted rules are applied from its own thread. Thread-safe, but for start() and stop().
 #pragma once
 
 #include "app/config/configuration.h"
@@ -25,8 +24,8 @@ class RuleFeed {
   };
   RuleFeed(const embed::RulesFileConfig& config, Parts parts);
 
-  // Returns when there are rules: the file's, or those of the last run. Else says why there are
-  // none.
+  // Returns once there are rules: the file's, or those of the last run. Else an error with the
+  // reason.
   [[nodiscard]] Parsed<void> start() { return sync_.start(); }
   void stop() noexcept { sync_.stop(); }
   void read_now() { sync_.sync_now(); }
@@ -34,10 +33,10 @@ class RuleFeed {
 
  private:
   rules::FileSource source_;
-  rules::RuleSync sync_;  // behind what it uses
+  rules::RuleSync sync_;  // after its inputs
 };
 
-// What an operator is told; empty: nothing.
+// The line for the operator; empty: none.
 [[nodiscard]] std::string line_about(const rules::SyncReport& report,
                                      const embed::RulesFileConfig& config);
 

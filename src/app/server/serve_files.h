@@ -1,7 +1,6 @@
-// The files that a server needs besides the configuration: the access log, and what front ends
-// name.
+// The files that a server needs besides the configuration: the access log, and files of front ends.
 //
-// What is wrong with them is reported, each where it is named.
+// Mistakes are reported where each file is named.
 #pragma once
 
 #include "app/config/configuration.h"
@@ -14,15 +13,15 @@
 
 namespace sluice::app {
 
-// All that the configuration names and that may change while it is in force, but for a file of
+// All files named by the configuration that may change while it is in force, except the file of
 // rules, which the feed watches.
 [[nodiscard]] rules::WatchedPaths named_files(const Configuration& configuration);
 
-// Nothing, with what is wrong reported, if it cannot be written.
+// Nothing, with the reason reported, if it cannot be written.
 [[nodiscard]] std::optional<AccessLogSink> load_access_log(const ServeConfig& serve,
                                                            config::Diagnostics& diagnostics);
 
-// Opens what the front ends name, as a server does, and forgets it.
+// Opens the files of the front ends, as a server does, and closes them.
 void check_frontend_files(const ServeConfig& serve, config::Diagnostics& diagnostics);
 
 }  // namespace sluice::app

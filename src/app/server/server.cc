@@ -45,9 +45,9 @@ Server::Server(ServerOptions options, const Clock& clock)
 
 Server::~Server() { end(); }
 
-// Threads that ask others go first: the feed asks the control thread, front ends for operators the
-// workers, and workers the resolver, which answers on their loops. So these are there until it has
-// gone.
+// Threads that wait for others stop first: the feed waits for the control thread, operators' front
+// ends for the workers, and workers for the resolver, which posts to their loops. So these outlive
+// it.
 void Server::end() {
   if (control_ != nullptr) control_->stop();
   threads_.clear();
@@ -89,7 +89,7 @@ bool Server::open_all(config::Diagnostics& diagnostics) {
   return open_threads(diagnostics);
 }
 
-// A file that is no longer logged to is closed soon, however few requests come.
+// A log file no longer in use is closed soon, however few requests come.
 void Server::wake_all() {
   for (const auto& worker : workers_) worker->wake();
   for (const auto& thread : threads_) thread->wake();
@@ -103,7 +103,7 @@ bool Server::open_loop(config::Diagnostics& diagnostics) {
     return false;
   }
   loop_ = *std::move(loop);
-  // Before there are threads: they inherit what is blocked.
+  // Before threads start: they inherit the blocked signals.
   auto signals =
       net::SignalSource::create(*loop_, net::Callback<int>::to<&Server::on_signal>(*this));
   if (!signals) {
@@ -115,8 +115,8 @@ bool Server::open_loop(config::Diagnostics& diagnostics) {
   return true;
 }
 
-// One shard for each worker, and one more for all that is not counted by them. The series in that
-// one are told by different threads, each of them by one.
+// One shard for each worker, and one more for everything else. Different threads write the series
+// in that one, but each series has one thread.
 void Server::open_metrics(unsigned workers) {
   registry_ = std::make_unique<metrics::Registry>(workers + 1);
   frontend::declare_server_metrics(*registry_);
@@ -126,8 +126,8 @@ void Server::open_metrics(unsigned workers) {
       ServerFacts::Build{.version = options_.version, .file = options_.file}, *registry_, workers);
 }
 
-// Of every front end: one of each address for each of its threads. Those that are passed on to the
-// process and serve none of them are told of.
+// For every front end: one socket of each address for each of its threads. Inherited sockets
+// without a use are reported.
 bool Server::open_sockets(unsigned workers, config::Diagnostics& diagnostics) {
   const ServeConfig& serve = control_->configuration().serve;
   auto inherited = net::take_inherited_listeners();
@@ -163,7 +163,7 @@ bool Server::open_sockets(unsigned workers, config::Diagnostics& diagnostics) {
   return true;
 }
 
-// Front ends without a socket are off, and have no part of a worker.
+// Front ends without a socket are off, and have no part in a worker.
 bool Server::open_workers(unsigned count, config::Diagnostics& diagnostics) {
   for (std::size_t i = 0; i < frontends_.size(); ++i) {
     const frontend::FrontendKind& kind = *frontends()[i];
@@ -261,8 +261,8 @@ void Server::run() {
   end();
 }
 
-// Four times as often as it has to be, as long as every worker goes on: one that hangs keeps its
-// connections waiting for ever, and only a restart helps.
+// Four times as often as required, while every worker makes progress: connections of a hanging
+// worker would wait for ever, and only a restart helps.
 void Server::feed_watchdog() {
   bool all_go_on = true;
   for (const auto& worker : workers_) all_go_on &= worker->has_turned();
@@ -280,7 +280,7 @@ void Server::on_signal(int number) {
 
 // ---- the end ----------------------------------------------------------------------------------
 
-// Those who watch hear of it at once; those who only send requests are served until they do.
+// Health checks see it at once; clients are served until they react.
 void Server::begin_to_drain() {
   facts_->enter(Phase::draining);
   manager_.stopping("draining");
@@ -302,7 +302,7 @@ void Server::look() {
   const bool drained =
       std::ranges::all_of(workers_, [](const auto& worker) { return worker->is_drained(); });
   if (drained || loop_->now().mono >= drain_until_) return loop_->stop();
-  for (const auto& worker : workers_) worker->drain();  // they may have ended meanwhile
+  for (const auto& worker : workers_) worker->drain();  // they may be done meanwhile
   loop_->set(drained_, kLookEvery);
 }
 

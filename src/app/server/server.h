@@ -1,11 +1,11 @@
 // The server: listeners, workers, signals.
 //
-// The control thread waits for signals and makes what is published (control.h); the workers have
-// threads of their own, and so have front ends for operators and a rules file. SIGHUP, or a change
-// of the file or of a file that it names, reloads all of them; an invalid file is reported and
-// changes nothing. SIGUSR1 reopens the access log. SIGTERM and SIGINT drain: not ready at once,
-// after a delay no new connections, responses with Connection: close, then the end; a second signal
-// stops at once. The admin listener serves until then.
+// The control thread handles signals and makes snapshots (control.h); the workers have threads of
+// their own, and so have front ends for operators and a rules file. SIGHUP, or a change of the file
+// or of a file that it names, reloads all of them; an invalid file is reported and changes nothing.
+// SIGUSR1 reopens the access log. SIGTERM and SIGINT drain: not ready at once, after a delay no new
+// connections, responses with Connection: close, then exit; a second signal stops at once. The
+// admin listener serves until then.
 #pragma once
 
 #include "app/config/serve_configuration.h"
@@ -46,7 +46,7 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Opens everything. Null, with what is wrong reported, if anything is. The clock outlives it.
+  // Opens everything. Null, with all mistakes reported, on failure. The clock outlives it.
   [[nodiscard]] static std::unique_ptr<Server> open(const ServerOptions& options,
                                                     const Clock& clock,
                                                     config::Diagnostics& diagnostics);
@@ -54,7 +54,7 @@ class Server {
   Server& operator=(const Server&) = delete;
   ~Server();
 
-  // Serves until it is told to stop.
+  // Serves until a signal stops it.
   void run();
 
   [[nodiscard]] const std::vector<frontend::ListenerStatus>& listeners() const noexcept {
@@ -87,9 +87,9 @@ class Server {
   std::unique_ptr<net::SignalSource> signals_;
   std::unique_ptr<net::Resolver> resolver_;
   std::vector<std::unique_ptr<frontend::Frontend>> frontends_;  // as frontends() lists them
-  // Of each of them, until threads have taken them.
+  // Of each front end, until its threads take them.
   std::vector<std::vector<std::vector<OpenListener>>> sockets_;
-  // From the innermost out; null until they are opened.
+  // From the innermost out; null until opened.
   std::unique_ptr<metrics::Registry> registry_;
   std::unique_ptr<ServerFacts> facts_;
   std::unique_ptr<Control> control_;
@@ -100,7 +100,7 @@ class Server {
   net::Timer drain_soon_;
   net::Timer drained_;
   net::Timer watchdog_;
-  std::set<std::string> warned_;  // of these
+  std::set<std::string> warned_;  // logged lines
   EjectionLog ejections_;
   MonoTime drain_until_;
 };

@@ -1,5 +1,5 @@
-// What happens to the server as a whole: told by the thread that serves signals, read by the one of
-// the admin listener. Thread-safe.
+// The state of the server as a whole: written by the control thread, read by the admin listener's.
+// Thread-safe.
 #pragma once
 
 #include "frontend/status_report.h"
@@ -24,7 +24,7 @@ class ServerFacts {
  public:
   struct Build {
     std::string version;
-    std::string file;  // of the configuration; empty: there is none to be read again
+    std::string file;  // of the configuration; empty: no file to reload
   };
   struct Configuration {
     std::size_t rules = 0;
@@ -32,22 +32,21 @@ class ServerFacts {
     std::optional<frontend::ReloadStatus> last_reload;
   };
 
-  // `shard` is one that no worker counts with.
+  // No worker counts with `shard`.
   ServerFacts(Build build, metrics::Registry& registry, metrics::Shard shard);
 
-  // ---- by the thread of the server --------------------------------------------------------------
+  // ---- from the control thread -----------------------------------------------------------------
 
   void begin(std::size_t rules, Now now);  // the first configuration is in force
   void enter(Phase phase) noexcept { phase_.store(phase, std::memory_order_release); }
   void took_over(std::size_t rules, WallTime now);
   void kept_the_old(WallTime now);
-  void took_rules(std::size_t rules);  // of a file of their own; from any thread
+  void took_rules(std::size_t rules);  // from their own file; any thread
 
-  // Before others look.
+  // Set before reads.
   std::vector<frontend::ListenerStatus> listeners;
 
-  // ---- by anybody
-  // ---------------------------------------------------------------------------------
+  // ---- from any thread -------------------------------------------------------------------------
 
   [[nodiscard]] Phase phase() const noexcept { return phase_.load(std::memory_order_acquire); }
   [[nodiscard]] Configuration configuration() const;
@@ -62,10 +61,10 @@ class ServerFacts {
   metrics::Counter reloads_;
   metrics::Counter failed_reloads_;
   metrics::Gauge last_reload_;
-  Now began_;  // set before others look
+  Now began_;  // set before reads
   std::atomic<Phase> phase_{Phase::starting};
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the following
   Configuration configuration_;
 };
 

@@ -6,12 +6,12 @@
 namespace sluice::app {
 namespace {
 
-// How soon lines are written that found no room in a pipe.
+// How soon to retry log lines that a pipe had no room for.
 constexpr Nanos kLogAgain{std::chrono::milliseconds{50}};
 
 }  // namespace
 
-// The version is read before the snapshot: what is published in between is taken with the next
+// Reads the version before the snapshot: a snapshot published in between is taken with the next
 // turn.
 ServerWorker::ServerWorker(Parts parts)
     : loop_(std::move(parts.loop)),
@@ -71,7 +71,7 @@ void ServerWorker::take_over() {
   log_.use(*snapshot_);
 }
 
-// Not at the beginning of the next one, which may be a long time off.
+// Not at the beginning of the next turn, which may be a long time off.
 void ServerWorker::on_end_of_turn() {
   if (!log_.flush()) loop_->set(later_, kLogAgain);
   if (is_draining_.load(std::memory_order_relaxed)) [[unlikely]]

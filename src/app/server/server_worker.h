@@ -1,8 +1,8 @@
 // One worker of the server: a thread, a loop, its own sockets of every port and its own part of
 // every front end that serves requests.
 //
-// Made, listening and started by the control thread. At the beginning of each turn of its loop it
-// takes the newest snapshot, if there is one: all of a turn is served by the same.
+// The control thread makes it, makes it listen and starts it. At the beginning of each turn of its
+// loop it takes the newest snapshot: one snapshot serves a whole turn.
 #pragma once
 
 #include "app/server/listeners.h"
@@ -34,7 +34,7 @@ namespace sluice::app {
 struct ServedFrontend {
   const frontend::FrontendKind& kind;
   frontend::Frontend& frontend;
-  std::size_t number;  // of it, in the snapshot
+  std::size_t number;  // in the snapshot
   std::unique_ptr<const frontend::RequestMeters> meters;
 };
 
@@ -44,10 +44,10 @@ class ServerWorker {
     std::unique_ptr<net::EventLoop> loop;
     net::Resolver& resolver;
     embed::EngineState& state;
-    const Published<ServerSnapshot>& published;  // something is
+    const Published<ServerSnapshot>& published;  // not empty
     std::span<const ServedFrontend> frontends;   // they outlive it
     RequestObserver::Operator who;
-    unsigned workers;  // how many there are beside each other
+    unsigned workers;  // their total number
     metrics::Shard shard;
   };
   explicit ServerWorker(Parts parts);
@@ -55,22 +55,22 @@ class ServerWorker {
   ServerWorker& operator=(const ServerWorker&) = delete;
   ~ServerWorker();
 
-  // For one of the front ends, by its place in Parts::frontends.
+  // For one of the front ends, by its index in Parts::frontends.
   [[nodiscard]] Result<void> listen(std::size_t frontend, OpenListener open);
   void start();
   void stop() { loop_->stop(); }
-  // Once it was stopped.
+  // After stop().
   void join();
 
   // ---- from any thread --------------------------------------------------------------------------
 
-  // For a turn, in which it takes what was published.
+  // Runs a turn, which takes the newest snapshot.
   void wake();
   void report(std::shared_ptr<WorkerPoll> poll, std::size_t number);
-  // Whether its loop has turned since this was last asked. One thread asks.
+  // Whether its loop has turned since the last call. For one calling thread.
   [[nodiscard]] bool has_turned();
   void drain();
-  // Nothing is left, and nothing will come.
+  // No connection is open, and none will come.
   [[nodiscard]] bool is_drained() const noexcept {
     return is_draining_.load(std::memory_order_acquire) &&
            connections_.load(std::memory_order_relaxed) == 0;
@@ -95,19 +95,19 @@ class ServerWorker {
   void on_turn(Now now);
   void take_over();
   void on_end_of_turn();
-  void on_later() noexcept {}  // the turn that it wakes for does the work
+  void on_later() noexcept {}  // the turn that it causes does the work
   void count_connections() noexcept;
   [[nodiscard]] WorkerReport report() const;
 
   std::unique_ptr<net::EventLoop> loop_;
   const Published<ServerSnapshot>& published_;
-  std::uint64_t version_;  // of the snapshot, and
+  std::uint64_t version_;  // of snapshot_
   std::shared_ptr<const ServerSnapshot> snapshot_;
   embed::WorkerEngine engine_;
   RequestLog log_;
   std::vector<std::unique_ptr<Part>> parts_;
   net::Task end_of_turn_;
-  net::Timer later_;                         // for lines of the log that nobody reads yet
+  net::Timer later_;                         // to retry log lines that wait for a reader
   std::atomic<std::size_t> connections_{0};  // of all front ends, once it drains
   std::atomic<bool> is_draining_{false};
   std::atomic<bool> has_turned_{true};

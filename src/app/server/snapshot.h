@@ -1,10 +1,10 @@
 // Everything that requests are served by, at one moment and with one version: rules, identity,
 // lists, routes, upstreams, timeouts, certificates, the log's format and the admin's token.
 //
-// Parts are immutable and behind shared pointers, so that a change makes only its part anew. The
+// Parts are immutable and behind shared pointers, so that a change replaces only its part. The
 // control thread publishes a snapshot (control.h); a worker takes it between two turns of its loop,
-// and a request keeps the rules and routes that held when its headers were complete. Not part of it
-// are listeners, keys of TLS tickets and descriptors of logs, which outlive a reload.
+// and a request keeps the rules and routes in force when its headers were complete. Listeners, keys
+// of TLS tickets and descriptors of logs are not part of it: they outlive a reload.
 #pragma once
 
 #include "app/config/serve_configuration.h"
@@ -19,7 +19,7 @@
 
 namespace sluice::app {
 
-// Where lines go, and in which form; the file is null where there is no such log.
+// Where lines go, and in which form; the file is null if the log is off.
 struct AccessLogSink {
   AccessLogConfig config;
   std::shared_ptr<LogFile> file;
@@ -33,7 +33,7 @@ struct ServerSnapshot {
   std::shared_ptr<const frontend::DecisionCounters> counters;
   std::shared_ptr<const frontend::AccessFormat::Options> logged;  // what the log shows and hides
   AccessLogSink access_log;
-  frontend::FrontendConfigs frontends;  // in the order of frontends(), each with what it loaded
+  frontend::FrontendConfigs frontends;  // in the order of frontends(), each with its loaded files
   DrainConfig drain;
 };
 

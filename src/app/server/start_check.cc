@@ -33,7 +33,7 @@ void check_state(const Configuration& configuration, config::Diagnostics& diagno
   }
 }
 
-// The server starts without it, and says so.
+// The server starts without it, and logs that.
 void check_last_good(const Configuration& configuration, config::Diagnostics& diagnostics) {
   if (!configuration.rules_file || configuration.rules_file->last_good_file.empty()) return;
   const std::string& file = configuration.rules_file->last_good_file;

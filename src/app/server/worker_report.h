@@ -1,7 +1,7 @@
-// What workers say about themselves when they are asked. Plain data, and how it is asked for.
+// Reports that workers make on demand. Plain data, and the poll for it.
 //
-// Workers own what they count, and nobody else looks at it: whoever wants to know sends a question
-// and waits for a moment. So it costs nothing while nobody asks.
+// Workers own their counts, and no other thread reads them: a reader posts a poll and waits for a
+// moment. So it costs nothing while there is no reader.
 #pragma once
 
 #include "frontend/frontend.h"
@@ -24,11 +24,11 @@ struct WorkerReport {
     std::string_view name;
     frontend::FrontendReport report;
   };
-  std::vector<OfFrontend> frontends;  // of those on workers
+  std::vector<OfFrontend> frontends;  // of the ones on workers
   std::uint64_t log_written = 0;
   std::uint64_t log_suppressed = 0;
   std::uint64_t log_dropped = 0;
-  std::uint64_t blocks = 0;  // that began
+  std::uint64_t blocks = 0;  // started
   std::uint64_t blocks_dropped = 0;
   std::uint64_t block_names_displaced = 0;
   std::uint64_t charges_unrefundable = 0;
@@ -38,20 +38,19 @@ struct WorkerReport {
   store::LocalAuthority::Counts store;
 };
 
-// The sum of all. Workers that take over a configuration at different moments may know different
-// upstreams.
+// The sum of all. Workers that reload at different moments may know different upstreams.
 [[nodiscard]] WorkerReport total_of(std::span<const WorkerReport> reports);
 // Of all front ends together.
 [[nodiscard]] frontend::FrontendReport all_frontends_of(const WorkerReport& report);
 
-// The answers to one question. Shared with the workers, some of which may answer too late.
+// The reports for one poll. Shared with the workers, some of which may report too late.
 // Thread-safe.
 class WorkerPoll {
  public:
   explicit WorkerPoll(std::size_t workers) : answers_(workers), missing_(workers) {}
 
   void answer(std::size_t worker, WorkerReport report);
-  // All of them, or those that came in time.
+  // All of them, or the ones in time.
   [[nodiscard]] std::vector<std::optional<WorkerReport>> wait(Nanos at_most);
 
  private:

@@ -34,7 +34,7 @@ class KeyReader {
   KeyReader(const Checked& checked, Diagnostics& diagnostics)
       : checked_(checked), diagnostics_(diagnostics) {}
 
-  // Nothing if there is a mistake in it.
+  // Nothing if it has a mistake.
   [[nodiscard]] std::optional<ApiKeyRecord> read(const Node& map) {
     const Reader reader{map, key_section(), checked_};
     ApiKeyRecord record;
@@ -92,7 +92,7 @@ class KeyReader {
 
   const Checked& checked_;
   Diagnostics& diagnostics_;
-  std::set<std::string> attribute_names_;  // of the key that is being read
+  std::set<std::string> attribute_names_;  // of the current key
   std::map<std::string, std::uint32_t> lines_of_names_;
   std::map<std::string, std::uint32_t> lines_of_hashes_;
 };
@@ -112,7 +112,7 @@ std::vector<ApiKeyRecord> read_document(const config::Document& document,
 
 // ---- writing ----------------------------------------------------------------------------------
 
-// Whether every reader of YAML takes the text for itself without quotes.
+// Whether every YAML reader takes the text literally without quotes.
 bool is_safe_plain(std::string_view text) {
   constexpr std::string_view kSafe =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-@/+";
@@ -133,8 +133,8 @@ bool equal(const ApiKeyRecord& a, const ApiKeyRecord& b) {
          a.tier == b.tier && a.attributes == b.attributes && a.expires == b.expires;
 }
 
-// The list of keys as it is written: `keys: []`, or dashes below each other down to the end of the
-// file. Anything else is a person's arrangement.
+// The list of keys as written: `keys: []`, or dashes below each other down to the end of the file.
+// Any other layout is a person's.
 std::optional<std::string> appended(const config::Document& document, const ApiKeyRecord& record) {
   const std::string& text = document.source->text;
   const Node& list = *document.root.find("keys");
@@ -194,7 +194,7 @@ std::string key_file_text(const std::vector<ApiKeyRecord>& records, std::string_
   return text;
 }
 
-// The result is read again and compared, so that no arrangement that was not thought of does harm.
+// The result is read again and compared, so that no unforeseen layout does harm.
 Parsed<std::string> with_api_key(std::string_view text, std::string_view file,
                                  const ApiKeyRecord& record) {
   Diagnostics diagnostics;

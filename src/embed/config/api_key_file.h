@@ -1,7 +1,7 @@
-// A file of API keys: read, and written by adding to it what a person may read and edit.
+// A file of API keys: read, and extended so that people can read and edit it.
 //
-// In YAML, so JSON will do. Everything that is wrong with a file is reported at once, by line and
-// column alone: there may be a key where its hash belongs.
+// In YAML, so JSON will do. All mistakes in a file are reported at once, by line and column alone:
+// there may be a key where its hash belongs.
 #pragma once
 
 #include "config/diagnostics.h"
@@ -16,7 +16,7 @@ namespace sluice::embed {
 
 inline constexpr std::size_t kKeyFileBytesMax = 64U << 20U;
 
-// Names and hashes of what is returned are unique.
+// Names and hashes of the result are unique.
 [[nodiscard]] std::vector<identity::ApiKeyRecord> read_api_keys(std::string_view text,
                                                                 std::string_view file,
                                                                 config::Diagnostics& diagnostics);
@@ -28,9 +28,8 @@ inline constexpr std::size_t kKeyFileBytesMax = 64U << 20U;
 [[nodiscard]] std::string key_file_text(const std::vector<identity::ApiKeyRecord>& records,
                                         std::string_view schema = {});
 
-// The file with one key more; all else in it stays as it is, comments included. A mistake if it is
-// not good before, knows the name or the hash already, or is arranged so that only a person can add
-// to it.
+// The file with one key more; all else in it stays as it is, comments included. A mistake if the
+// file is invalid, has the name or the hash already, or has a layout that only a person can add to.
 [[nodiscard]] Parsed<std::string> with_api_key(std::string_view text, std::string_view file,
                                                const identity::ApiKeyRecord& record);
 

@@ -1,4 +1,4 @@
-// What may be written in a file of API keys.
+// The grammar of a file of API keys.
 #pragma once
 
 #include "config/grammar.h"
@@ -14,7 +14,7 @@ namespace sluice::embed {
 [[nodiscard]] config::Shape key_file_shape();
 [[nodiscard]] std::string key_file_schema();
 
-extern const config::Format kHashFormat;     // sha256:HEX; what is wrong with it is told without it
+extern const config::Format kHashFormat;     // sha256:HEX; messages never show it
 extern const config::Format kInstantFormat;  // RFC 3339
 
 }  // namespace sluice::embed

@@ -1,4 +1,4 @@
-// Opens the files that a configuration names for telling clients apart, and folders of rules.
+// Opens the files that a configuration names for identifying clients, and folders of rules.
 #include "base/read_file.h"
 #include "base/text.h"
 #include "config/secret_file.h"
@@ -21,8 +21,8 @@ using config::Diagnostics;
 
 constexpr std::size_t kPemBytesMax = 64U << 10U;
 
-// Each part is loaded although another one is wrong, so that all is reported at once. A part that
-// is wrong is null.
+// Each part is loaded even if another one is wrong, so that all mistakes are reported at once. A
+// wrong part is null.
 class ClientFiles {
  public:
   ClientFiles(const ClientsConfig& clients, Diagnostics& diagnostics)
@@ -89,7 +89,7 @@ class ClientFiles {
   void failed(const std::string& path, Diagnostic what) {
     clients_.files.error(path, std::move(what), diagnostics_);
   }
-  // What was read of a file; nothing, and a mistake more, if that failed.
+  // The content of a file; nothing, and one more mistake, if that failed.
   template <class Value>
   [[nodiscard]] std::optional<Value> taken(const std::string& path, Parsed<Value> read) {
     if (read) return *std::move(read);

@@ -39,7 +39,7 @@ class SectionReader {
     return state;
   }
 
-  // What was in force is kept beside the counts, unless the file says where.
+  // Rules in force are kept beside the counts, unless the file says where.
   [[nodiscard]] RulesFileConfig rules_file(const Node& map, const StateConfig& state,
                                            NamedFiles& files) const {
     const Reader reader{map, rules_from_section(), checked_};
@@ -201,7 +201,7 @@ class SectionReader {
     return keys;
   }
 
-  // Keys are read from files; an address would be looked for as a file of that name.
+  // Keys are read from files; a URL would be taken for the name of a file.
   static bool names_url(const Reader& reader, std::string_view key, Diagnostics& diagnostics) {
     bool found = false;
     for (const Node* node : reader.list(key)) {
@@ -216,7 +216,7 @@ class SectionReader {
     return found;
   }
 
-  // Nothing: it names what is no file.
+  // Nothing: it names a URL.
   [[nodiscard]] std::optional<JwtConfig> jwt(const Node& map, NamedFiles& files,
                                              Diagnostics& diagnostics) const {
     const Reader reader{map, jwt_section(), checked_};
@@ -245,7 +245,7 @@ class SectionReader {
   const Checked& checked_;
 };
 
-// Of the file that the configuration names, unless its text is given.
+// Rules of the file that the configuration names, unless `given`.
 rules::RuleList rules_of_file(const RulesFileConfig& from, const NamedFiles& files,
                               const RulesText* given, Diagnostics& diagnostics) {
   if (given != nullptr) return rules::parse_rules_text(given->text, given->file, diagnostics);
@@ -255,7 +255,7 @@ rules::RuleList rules_of_file(const RulesFileConfig& from, const NamedFiles& fil
   return {};
 }
 
-// Keys that belong to the rules, and would be forgotten here.
+// Keys that belong in the rules' file, and would be ignored here.
 void refuse_rules_beside(const Reader& top, const RulesFileConfig& from, Diagnostics& diagnostics) {
   for (const config::Key& key : rules::rules_file_section().keys) {
     const Node* const node = top.find(key.name);

@@ -1,8 +1,8 @@
-// The part of a configuration file that an engine needs, read and checked: everything that is wrong
-// with it is reported at once. app/config adds what a server needs.
+// The engine's part of a configuration file, read and checked: all mistakes in it are reported at
+// once. app/config adds the server's part.
 //
-// Plain data. Files that it names (API keys, keys of tokens, GeoIP) are opened by load_clients(),
-// folders of rules by load_envoy(), so that a configuration can be looked at where they are not. A
+// Plain data. load_clients() opens the files that it names (API keys, keys of tokens, GeoIP),
+// load_envoy() folders of rules, so that a configuration can be checked where they are missing. A
 // file of rules is read with it.
 #pragma once
 
@@ -63,14 +63,14 @@ struct ClientsConfig {
   config::NamedFiles files;
 };
 
-// Clients that are treated otherwise than the rules say.
+// Clients with other treatment than the rules say.
 struct ExceptionsConfig {
   std::vector<engine::ListEntry> allow;
   std::vector<engine::ListEntry> deny;
   std::vector<engine::Override> overrides;
 };
 
-// Where each entry was written.
+// Where each entry is written.
 struct ExceptionPlaces {
   std::vector<config::Place> allow;
   std::vector<config::Place> deny;
@@ -80,11 +80,11 @@ struct ExceptionPlaces {
 // Rules in a file of their own, which a server watches.
 struct RulesFileConfig {
   std::string file;
-  Nanos poll_interval{std::chrono::seconds{60}};  // it is read so often, whatever the watch says
+  Nanos poll_interval{std::chrono::seconds{60}};  // in addition to the watch
   std::string last_good_file;                     // where rules in force are kept; empty: nowhere
   bool has_own_last_good_file = false;            // else it follows from the state file
 
-  // As written: where the state file is, is that key's own change.
+  // As written: a change of the state file is a change of that key.
   friend bool operator==(const RulesFileConfig& a, const RulesFileConfig& b) noexcept {
     return a.file == b.file && a.poll_interval == b.poll_interval &&
            a.has_own_last_good_file == b.has_own_last_good_file &&
@@ -102,25 +102,25 @@ struct EnvoyConfig {
 
 struct EngineConfiguration {
   rules::RuleList rules;
-  std::optional<RulesFileConfig> rules_file;  // that the rules are from; nothing: the file itself
+  std::optional<RulesFileConfig> rules_file;  // source of the rules; nothing: the file itself
   std::optional<EnvoyConfig> envoy;
   ExceptionsConfig exceptions;
   ExceptionPlaces exception_places;
   ClientsConfig clients;
   StateConfig state;
   config::NamedFiles files;     // of state and rules_from; clients have their own
-  std::size_t file_errors = 0;  // of the mistakes, as many are in the file of rules
+  std::size_t file_errors = 0;  // mistakes in the file of rules
 };
 
-// What a file of rules holds.
+// The content of a file of rules.
 struct RulesText {
   std::string text;
   std::string file;  // for messages
 };
 
-// What an engine reads of a whole file. Paths in it are relative to the folder that it is in. If it
-// names a file of rules, that is read, too, unless `rules` is given. The server's keys
-// (server_keys.h) may be there; their values are not looked at.
+// The engine's part of a whole file. Paths in it are relative to its folder. If it names a file of
+// rules, that is read, too, unless `rules` is given. The server's keys (server_keys.h) may be
+// there; their values are ignored.
 [[nodiscard]] EngineConfiguration read_engine_configuration(std::string_view text,
                                                             std::string_view file,
                                                             config::Diagnostics& diagnostics,
@@ -133,13 +133,13 @@ struct CheckedFile {
   config::Checked checked;
 };
 
-// The text and how it keeps to a grammar. Null: it is no map.
+// Parses the text and checks it against a grammar. Null: no map.
 [[nodiscard]] std::unique_ptr<const CheckedFile> check_file(std::string_view text,
                                                             std::string_view file,
                                                             const config::Shape& shape,
                                                             config::Diagnostics& diagnostics);
 
-// Of a file that was checked against a section made by configuration_section_with().
+// For a file that was checked against a section made by configuration_section_with().
 [[nodiscard]] EngineConfiguration read_engine_sections(const CheckedFile& checked,
                                                        std::string_view file,
                                                        config::Diagnostics& diagnostics,
@@ -147,15 +147,15 @@ struct CheckedFile {
 
 // ---------------------------------------------------------------------------------------------
 
-// All that was reported, as one.
+// All diagnostics as one.
 [[nodiscard]] Diagnostic all_of(const config::Diagnostics& diagnostics);
 
-// Opens what the configuration names. Null if there is anything wrong with that; all of it is
-// reported, each where the file is named.
+// Opens the files that the configuration names. Null on any mistake; all of them are reported, each
+// where the file is named.
 [[nodiscard]] std::shared_ptr<const identity::Identifier> load_clients(
     const ClientsConfig& clients, config::Diagnostics& diagnostics);
 
-// The trees in the folder that the configuration names. Null if there is anything wrong with them.
+// The trees in the folder that the configuration names. Null on any mistake in them.
 [[nodiscard]] std::shared_ptr<const rules::EnvoyRules> load_envoy(const EnvoyConfig& envoy,
                                                                   config::Diagnostics& diagnostics);
 

@@ -37,7 +37,7 @@ config::Shape some(const config::Shape& one) { return one | list_of(one); }
 
 }  // namespace
 
-// A peer that comes through a Unix socket has the address 0.0.0.0, which no host of a network has.
+// A peer at a Unix socket has the address 0.0.0.0, which no host of a network has.
 Parsed<IpRange> parse_proxy(std::string_view text) {
   return rules::parse_address_range(text == "unix" ? "0.0.0.0" : text);
 }
@@ -47,7 +47,7 @@ const Format kProxyFormat{"PROXY", "^([0-9A-Fa-f.:]+(/[0-9]{1,3})?|unix)$",
 
 namespace {
 
-// With less than this no count would last.
+// With less memory no count would last.
 const Format kTableFormat{
     kSizeFormat.name, kSizeFormat.pattern, [](std::string_view text) -> std::optional<Diagnostic> {
       const auto parsed = parse_size(text);
@@ -375,7 +375,7 @@ Section configuration_section_with(std::vector<config::Key> server_keys) {
       .hints = rules::rules_file_section().hints};
   for (config::Key& key : server_keys) section.keys.push_back(std::move(key));
   for (config::Key key : rules::rules_file_section().keys) {
-    key.required = false;  // they may be elsewhere
+    key.required = false;  // rules may be elsewhere
     section.keys.push_back(std::move(key));
   }
   section.keys.push_back({.name = "rules_from",

@@ -1,4 +1,4 @@
-// What may be written in a configuration file, except for listeners, upstreams and routes.
+// The grammar of a configuration file, except for listeners, upstreams and routes.
 #pragma once
 
 #include "config/grammar.h"
@@ -10,9 +10,9 @@
 
 namespace sluice::embed {
 
-// The top level of the file; server_keys as in server_keys.h, with what they hold.
+// The top level of the file; server_keys as in server_keys.h, with their shapes.
 [[nodiscard]] config::Section configuration_section_with(std::vector<config::Key> server_keys);
-// The same with whatever the server's keys hold.
+// The same with any values for the server's keys.
 [[nodiscard]] const config::Section& engine_section();
 [[nodiscard]] const config::Section& state_section();
 [[nodiscard]] const config::Section& clients_section();

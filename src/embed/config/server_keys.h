@@ -1,5 +1,5 @@
-// Keys of the top level that are for `sluice serve`. An embedded engine takes a file that has them
-// and leaves their values to the server, whose grammar (app/config) needs net and front ends.
+// Keys of the top level that are for `sluice serve`. An embedded engine accepts a file with them
+// and ignores their values; the server's grammar (app/config) needs net and front ends.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
-// A worker's access log: which requests are written, how, and where the lines wait.
+// A worker's access log: which requests are logged, in which format, and the lines to be written.
 //
-// An attack must not become a flood of lines: of refusals at most so many a second are written,
-// and the next one that is says how many were not. One thread; nothing is allocated after it was
-// made, and nothing waits.
+// An attack must not flood the log: at most a fixed number of rejections per second is written, and
+// the next line written says how many were not. One thread. After construction nothing allocates,
+// and nothing blocks.
 #pragma once
 
 #include "frontend/access_log/access_log_buffer.h"
@@ -19,15 +19,15 @@
 
 namespace sluice::frontend {
 
-// At most so many in each second of a clock that only goes forward.
+// At most so many in each second of a monotonic clock.
 class RefusalSampler {
  public:
   explicit RefusalSampler(std::uint32_t per_second) noexcept : per_second_(per_second) {}
 
-  // Nothing: this one is not to be written. Else how many were not since the last that was.
+  // Nothing: do not write this one. Else how many were suppressed since the last written one.
   [[nodiscard]] std::optional<std::uint64_t> ask(MonoTime now) noexcept;
 
-  [[nodiscard]] std::uint64_t suppressed() const noexcept { return suppressed_; }  // of all time
+  [[nodiscard]] std::uint64_t suppressed() const noexcept { return suppressed_; }  // in total
   void use(std::uint32_t per_second) noexcept { per_second_ = per_second; }
 
  private:
@@ -35,14 +35,14 @@ class RefusalSampler {
   std::int64_t second_ = -1;
   std::uint32_t written_ = 0;  // in this second
   std::uint64_t suppressed_ = 0;
-  std::uint64_t told_ = 0;  // of those
+  std::uint64_t told_ = 0;  // of those, already logged
 };
 
 class AccessLog {
  public:
   struct Options {
     std::uint32_t max_rejected_per_second = 100;
-    std::size_t buffer_bytes = 256U << 10U;  // two of them
+    std::size_t buffer_bytes = 256U << 10U;  // each of two
   };
 
   AccessLog(std::shared_ptr<const AccessFormat> format, const Options& options);
@@ -54,7 +54,7 @@ class AccessLog {
   // At the end of a request, before its op is settled.
   void log(const AccessRecord& record, MonoTime now) noexcept;
 
-  // What is to be written; see AccessLogBuffer.
+  // The lines to write; see AccessLogBuffer.
   [[nodiscard]] std::string_view flush() noexcept { return buffer_.flush(); }
   [[nodiscard]] bool empty() const noexcept { return buffer_.empty(); }
   [[nodiscard]] bool is_half_full() const noexcept { return buffer_.is_half_full(); }
@@ -65,7 +65,7 @@ class AccessLog {
     return too_long_ + buffer_.dropped() + lost_;
   }
 
-  // Lines that were given out by flush() and could not be written after all.
+  // Lines from flush() that could not be written.
   void lost(std::string_view lines) noexcept {
     const auto count = static_cast<std::uint64_t>(std::ranges::count(lines, '\n'));
     lost_ += count;

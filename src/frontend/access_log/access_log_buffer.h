@@ -1,8 +1,8 @@
-// Lines of a log on their way to whoever writes them.
+// Lines of a log on their way to the writer.
 //
-// Two buffers of fixed size: lines are added to one while the other is being written. When the
-// writer is slower than the lines come, new ones are dropped and counted; nobody ever waits. One
-// thread, but for the view that flush() gave, which another may read until the next flush().
+// Two buffers of fixed size: lines are added to one while the other is written. If the writer is
+// too slow, new lines are dropped and counted; no thread ever waits. One thread, except for the
+// view from flush(), which another may read until the next flush().
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ class AccessLogBuffer {
  public:
   explicit AccessLogBuffer(std::size_t bytes) : filling_(bytes), flushed_(bytes) {}
 
-  // False: there was no room, and it was dropped.
+  // False: there was no room, and the line was dropped.
   bool append(std::string_view line) noexcept;
 
-  // What came since the last time, to be written in full before the next.
+  // The lines since the last flush, to be written in full before the next.
   [[nodiscard]] std::string_view flush() noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  // Time to flush, rather than to wait for more.
+  // Flush now, rather than wait for more.
   [[nodiscard]] bool is_half_full() const noexcept { return 2 * size_ >= filling_.size(); }
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
 

@@ -14,24 +14,24 @@
 namespace sluice::frontend {
 namespace {
 
-// More than that of one value is noise; a line that would hold it all might not be read again.
+// More of one value is noise, and a line with all of it might be too long to be read.
 constexpr std::size_t kTargetBytes = 4096;
 constexpr std::size_t kValueBytes = 512;
 constexpr std::size_t kMapBytes = 4096;
-// What `replay` takes for the duration of a request at most.
+// The longest duration of a request that `replay` accepts.
 constexpr Nanos kDurationMax = std::chrono::hours{24};
 
 std::uint64_t count_of(Nanos time) noexcept {
   return static_cast<std::uint64_t>(std::clamp(time, Nanos{0}, kDurationMax).count());
 }
 
-// Strict readers of JSON refuse a zero character, and HTTP has none: it is the end of a text.
+// Strict JSON readers reject a zero character, and HTTP has none: it ends the text.
 std::string_view up_to_zero(std::string_view text) noexcept {
   return text.substr(0, text.find('\0'));
 }
 
-// A target with its secrets hidden, for which there is always room: *** may be longer than what it
-// stands for, a target is then a little shorter.
+// A target with its secrets hidden. It always has room: *** may be longer than the value, then the
+// target is a little shorter.
 class ShownTarget {
  public:
   ShownTarget(const LogSecrets& secrets, std::string_view target) noexcept {
@@ -52,7 +52,7 @@ std::string_view trace_of(const AccessRecord& record) noexcept {
   return record.trace_id.empty() ? trace_id_of(record.headers) : record.trace_id;
 }
 
-// A word instead of an address that no client has.
+// "unix" for clients without an address.
 void put_ip(TextWriter& line, const AccessRecord& record) noexcept {
   if (record.is_local) return line.put("unix");
   line.address(record.ip);
@@ -62,11 +62,11 @@ bool is_before_ignoring_case(std::string_view a, std::string_view b) noexcept {
   return std::ranges::lexicographical_compare(a, b, {}, lower, lower);
 }
 
-// Rules that only tell, and would have refused: a,b. There is room for as many as can be asked.
+// Shadow (log only) rules that would have rejected: a,b. There is room for as many as are checked.
 class ShadowRefusals {
  public:
   explicit ShadowRefusals(const engine::Op& op) noexcept {
-    const rules::Rule* last = nullptr;  // the limits of a rule stand beside one another
+    const rules::Rule* last = nullptr;  // the limits of a rule are adjacent
     for (const engine::LimitOutcome& outcome : op.limits()) {
       if (!outcome.shadow || outcome.decision.allowed() || outcome.rule == last) continue;
       if (last != nullptr) writer_.put(',');
@@ -122,8 +122,8 @@ class JsonLine {
   bool is_cut_ = false;
 };
 
-// Names and values that clients sent. They are bounded together, so that a line has room for all
-// the rest: what does not fit is left out.
+// Names and values that clients sent. They are bounded together, so that a line has room for the
+// rest: values that do not fit are omitted.
 class JsonMap {
  public:
   JsonMap(TextWriter& line, std::string_view name) noexcept
@@ -145,7 +145,7 @@ class JsonMap {
     if (!fits) line_.rewind(before);
     is_whole_ &= fits && shown.size() == value.size();
   }
-  // False: something was left out.
+  // False: something was omitted.
   [[nodiscard]] bool end() noexcept {
     if (line_.size() > begin_) line_.put('}');
     return is_whole_;
@@ -200,7 +200,7 @@ void put_escaped_byte(TextWriter& line, char c) noexcept {
   line.put(std::string_view{code.data(), code.size()});
 }
 
-// Between quotes, the way nginx does it; a quote and a backslash get a backslash.
+// Between quotes, like nginx; a quote and a backslash get a backslash.
 void put_quotable(TextWriter& line, std::string_view value) noexcept {
   for (const char c : value) {
     if (needs_escape(c)) {
@@ -218,7 +218,7 @@ void put_quoted(TextWriter& line, std::string_view value) noexcept {
   line.put('"');
 }
 
-// A word: whatever could end it is escaped.
+// A word: bytes that could end it are escaped.
 void put_word(TextWriter& line, std::string_view value) noexcept {
   if (value.empty()) return line.put('-');
   for (const char c : value.substr(0, kValueBytes)) {
@@ -305,7 +305,7 @@ AccessFormat::AccessFormat(Options options)
                     [this](const std::string& name) { return secrets_.is_secret_cookie(name); });
 }
 
-// A name that is asked for both ways is shown, unless it is a secret's.
+// A name requested both ways is shown, unless it is a secret's.
 template <class IsSecret>
 std::vector<AccessFormat::Wanted> AccessFormat::wanted(std::vector<std::string> shown,
                                                        std::vector<std::string> named,
@@ -316,7 +316,7 @@ std::vector<AccessFormat::Wanted> AccessFormat::wanted(std::vector<std::string> 
     all.push_back({.name = std::move(name), .is_hidden = is_hidden});
   }
   for (std::string& name : named) all.push_back({.name = std::move(name), .is_hidden = true});
-  // Whichever is wanted with its value goes first, and stays.
+  // A name wanted with its value sorts first and stays.
   std::ranges::sort(all, {}, [](const Wanted& one) { return std::tie(one.name, one.is_hidden); });
   all.erase(std::ranges::unique(all, {}, &Wanted::name).begin(), all.end());
   return all;
@@ -334,9 +334,8 @@ std::string_view AccessFormat::write(std::span<char> room, const AccessRecord& r
   return line.is_full() ? std::string_view{} : line.text();
 }
 
-// Each name once, with the first value that was sent under it: who reads a name twice may take
-// either. Rules may name many headers, a request has few: those are gone through. False: not all of
-// it is there.
+// Each name once, with its first value: readers of a duplicate name may take either. Rules may name
+// many headers, a request has few: the loop is over the request's. False: not everything fits.
 bool AccessFormat::write_headers(TextWriter& line, const AccessRecord& record) const noexcept {
   if (headers_.empty()) return true;
   const std::span<const HeaderView> headers = record.headers;
@@ -385,7 +384,7 @@ void AccessFormat::write_json(TextWriter& line, const AccessRecord& record,
   json.text("method", record.method);
   json.text("host", record.host);
   if (record.method.empty()) {
-    // What came was no request: nobody shall take it for one, and replay it.
+    // A malformed request: no reader must take it for a request and replay it.
     json.begin("malformed");
     line.put("true");
   } else {
@@ -411,7 +410,7 @@ void AccessFormat::write_json(TextWriter& line, const AccessRecord& record,
   json.text("fault", record.fault);
   json.text("fault_reason", record.fault_reason);
   json.number_if("suppressed", suppressed);
-  // Nobody shall take a part for the whole.
+  // No reader must take a part for the whole.
   if (target.is_cut() || json.is_cut() || !is_whole) line.put(",\"cut\":true");
   line.put('}');
 }

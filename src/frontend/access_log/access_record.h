@@ -1,12 +1,12 @@
 // One request in one line of an access log.
 //
 //   json   an object with what `sluice replay --rules` reads, under the names that it reads, and
-//          more: how the request was decided, by which rule, who answered it, how long that took.
-//   text   nginx's combined format, which is read by the same command and by many others, with the
-//          decision behind it.
+//          more: how the request was decided, by which rule, its upstream, its duration.
+//   text   nginx's combined format, which the same command and many others read, followed by the
+//          decision.
 //
-// Whatever clients send, a line stays a line: what could end it or pretend to be another field is
-// escaped. Secrets are hidden. Nothing is allocated.
+// Whatever clients send, a line stays a line: bytes that could end it or forge another field are
+// escaped. Secrets are hidden. No allocation.
 #pragma once
 
 #include "engine/op.h"
@@ -26,29 +26,29 @@ namespace sluice::frontend {
 
 class UpstreamMeters;
 
-// Where a request was passed on to.
+// The upstream side of a request.
 struct UpstreamRecord {
-  std::string_view name;     // of the group, empty: nowhere
+  std::string_view name;     // of the group; empty: not forwarded
   std::string_view address;  // of the server
-  std::uint16_t status = 0;  // 0: it gave no answer
-  bool broke_off = false;    // in the middle of it
+  std::uint16_t status = 0;  // 0: no response
+  bool broke_off = false;    // within its response
   Nanos first_byte{0};
-  std::uint32_t retries = 0;               // it was passed on once more so often
-  const UpstreamMeters* meters = nullptr;  // null: nobody counts
+  std::uint32_t retries = 0;               // how often it was forwarded again
+  const UpstreamMeters* meters = nullptr;  // null: not counted
 };
 
-// Views into what the front end holds at the end of a request.
+// Views into the front end's state at the end of a request.
 struct AccessRecord {
   WallTime at;              // when the request came
-  Nanos duration{0};        // until the last byte of the answer
+  Nanos duration{0};        // until the last byte of the response
   IpAddress ip;             // of the client, behind trusted proxies
-  bool is_local = false;    // the client came through a Unix socket, and has no address
-  std::string_view method;  // empty: what came was no request
+  bool is_local = false;    // through a Unix socket: the client has no address
+  std::string_view method;  // empty: a malformed request
   std::string_view host;
   std::string_view target;
   std::string_view protocol = "HTTP/1.1";
-  std::span<const HeaderView> headers;  // of the request; those that were asked for are written
-  bool through_trusted = false;         // a proxy that is trusted passed it on
+  std::span<const HeaderView> headers;  // of the request; only configured ones are written
+  bool through_trusted = false;         // a trusted proxy forwarded it
   std::string_view user;
   std::string_view api_key;  // its public name
   std::string_view tenant;
@@ -56,20 +56,20 @@ struct AccessRecord {
   std::string_view country;
   std::uint32_t asn = 0;
   std::string_view request_id;
-  std::string_view trace_id;      // of a trace that began here; empty: that of the headers, if any
+  std::string_view trace_id;      // of a trace generated here; empty: that of the headers, if any
   std::string_view fault;         // what went wrong, for people; static text, empty: nothing
-  std::string_view fault_reason;  // and why, where the system or OpenSSL told
-  std::uint16_t status = 0;       // 0: it was closed without an answer
+  std::string_view fault_reason;  // and why, from the system or OpenSSL
+  std::uint16_t status = 0;       // 0: closed without a response
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   UpstreamRecord upstream;
-  const engine::Op* op = nullptr;  // decided and not settled; null: it never came to that
-  // Of the configuration that the request was decided by; null: that of the format. A reload may
-  // have moved keys to another header, field or cookie since.
+  const engine::Op* op = nullptr;  // decided and not settled; null: not decided
+  // Of the configuration that decided the request; null: that of the format. A reload may have
+  // moved keys to another header, field or cookie since.
   const LogSecrets* secrets = nullptr;
 };
 
-// Whether the gateway itself said no.
+// Whether the gateway itself rejected the request.
 [[nodiscard]] bool is_refusal(const AccessRecord& record) noexcept;
 
 enum class LogForm : std::uint8_t { text, json };
@@ -79,18 +79,18 @@ class AccessFormat {
  public:
   struct Options {
     LogForm form = LogForm::text;
-    // Of requests, to be written in JSON; of the latter two only that they were there.
+    // Written in JSON; of the latter two only their presence.
     std::vector<std::string> headers;
     std::vector<std::string> cookies;
     std::vector<std::string> header_names;
     std::vector<std::string> cookie_names;
-    bool trust = false;  // whether a trusted proxy passed a request on, in JSON
+    bool trust = false;  // whether a trusted proxy forwarded the request, in JSON
     LogSecrets secrets;
   };
   explicit AccessFormat(Options options);
 
-  // The line with its end; empty if there is no room for it. `suppressed` is how many lines like it
-  // were left out before.
+  // The line with its end; empty if it does not fit. `suppressed` is how many lines like it were
+  // omitted before.
   [[nodiscard]] std::string_view write(std::span<char> room, const AccessRecord& record,
                                        std::uint64_t suppressed = 0) const noexcept;
 
@@ -121,7 +121,7 @@ class AccessFormat {
   LogSecrets secrets_;
 };
 
-// No line is longer: `sluice replay` would refuse to read it.
+// No line is longer: `sluice replay` would reject it.
 inline constexpr std::size_t kLogLineBytesMax = 32U << 10U;
 
 }  // namespace sluice::frontend

@@ -28,7 +28,7 @@ inline constexpr std::size_t kDecisionWords = 5;
   return "unknown";
 }
 
-// Of the request as a whole. More rules than can be checked are our trouble, too.
+// For the whole request. Too many rules to check also count as an error.
 [[nodiscard]] inline DecisionWord decision_word(const engine::Op& op) noexcept {
   using engine::Reason;
   const bool passes = op.action == engine::Action::pass;

@@ -15,7 +15,7 @@ using identity::take_decoded;
 
 constexpr bool is_separator(char c) noexcept { return c == '-' || c == '_' || c == '.'; }
 
-// A name in the one spelling that is compared: accessToken, Access-Token and access_token are
+// A name in the spelling for comparison: accessToken, Access-Token and access_token are
 // accesstoken.
 std::string plain_name(std::string_view name) {
   std::string plain;
@@ -27,14 +27,14 @@ std::string plain_name(std::string_view name) {
 
 void make_plain(std::vector<std::string>& names) {
   for (std::string& name : names) name = plain_name(name);
-  std::erase(names, std::string{});  // would be every name of separators
+  std::erase(names, std::string{});  // would match every name of separators
   std::ranges::sort(names);
   names.erase(std::ranges::unique(names).begin(), names.end());
 }
 
-// Whether the name, as it was sent, is among the plain ones. Of a query it is decoded; token[] and
-// token[0] are lists named token. One that is longer than any secret's is cut, and then found only
-// where the cut one is: to hide too much does no harm.
+// Whether the sent name is among the plain names. In a query it is decoded; token[] and token[0]
+// are lists named token. A name longer than any secret's is cut, and then matches by its prefix:
+// hiding too much does no harm.
 enum class Written : std::uint8_t { as_it_is, in_query };
 bool is_secret_name(const std::vector<std::string>& names, std::string_view sent,
                     Written written) noexcept {
@@ -56,7 +56,7 @@ bool is_secret_name(const std::vector<std::string>& names, std::string_view sent
   return *found == name || (size == room.size() && found->starts_with(name));
 }
 
-// How much of a URL is "scheme://user:password@", beginning behind the slashes.
+// The part "user:password@" of "scheme://user:password@", from behind the slashes.
 struct UserPart {
   std::size_t begin = 0;
   std::size_t size = 0;  // with the @
@@ -100,7 +100,7 @@ std::vector<std::string> usual_secret_fields() {
   return names;
 }
 
-// Browsers know two prefixes that are part of a cookie's name.
+// Browsers define two prefixes that are part of a cookie's name.
 std::vector<std::string> usual_secret_cookies() {
   std::vector<std::string> names = usual_secret_fields();
   const std::size_t count = names.size();
@@ -140,8 +140,8 @@ bool LogSecrets::is_secret_field(std::string_view encoded_name) const noexcept {
   return is_secret_name(fields_, encoded_name, Written::in_query);
 }
 
-// Some servers take a semicolon for a separator, most take it for a part of the value. So a name
-// behind one may be a secret's, and what follows one may still belong to a secret.
+// Some servers take a semicolon for a separator, most for a part of the value. So a name after it
+// may be a secret's, and text after it may still belong to a secret.
 void LogSecrets::write_query(TextWriter& writer, std::string_view query) const noexcept {
   bool is_in_secret = false;
   while (true) {

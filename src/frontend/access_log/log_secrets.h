@@ -1,9 +1,8 @@
-// Keeps secrets out of logs: values of query fields, headers and cookies that are known to hold
-// some. Pure once made; immutable, so workers share it.
+// Keeps secrets out of logs: values of query fields, headers and cookies with known secret names.
+// Pure once made; immutable, so workers share it.
 //
-// Names are compared after decoding, and without regard to case and to what separates words, since
-// servers and people differ in both: `Api%5Fkey`, `api-key` and `apiKey` are one name. What cannot
-// be known is a secret in a path.
+// Names are compared decoded, without case and word separators, since servers and people differ in
+// both: `Api%5Fkey`, `api-key` and `apiKey` are one name. A secret in a path cannot be recognised.
 #pragma once
 
 #include "base/text_writer.h"
@@ -16,7 +15,7 @@ namespace sluice::frontend {
 
 inline constexpr std::string_view kHidden = "***";
 
-// Fields that hold credentials more often than not.
+// Fields that usually hold credentials.
 [[nodiscard]] std::vector<std::string> usual_secret_fields();
 [[nodiscard]] std::vector<std::string> usual_secret_headers();
 [[nodiscard]] std::vector<std::string> usual_secret_cookies();
@@ -27,7 +26,7 @@ class LogSecrets {
   LogSecrets(std::vector<std::string> query_fields, std::vector<std::string> headers,
              std::vector<std::string> cookies = usual_secret_cookies());
 
-  // A target or a whole URL, with hidden values, and without a user and a password before the host.
+  // A target or a whole URL, with hidden values, and without user and password before the host.
   void write_target(TextWriter& writer, std::string_view target) const noexcept;
 
   [[nodiscard]] bool is_secret_header(std::string_view name) const noexcept;
@@ -37,7 +36,7 @@ class LogSecrets {
   [[nodiscard]] bool is_secret_field(std::string_view encoded_name) const noexcept;
   void write_query(TextWriter& writer, std::string_view query) const noexcept;
 
-  // In order, in lower case, without separators.
+  // Sorted, in lower case, without separators.
   std::vector<std::string> fields_;
   std::vector<std::string> headers_;
   std::vector<std::string> cookies_;

@@ -1,8 +1,7 @@
-// W3C Trace Context: which trace a request is part of.
+// W3C Trace Context: the trace that a request belongs to.
 //
-// A gateway that records no spans of its own passes the two headers on as they are. What is
-// malformed starts a new trace, as the recommendation has it: half of a context is none. Pure; no
-// allocation.
+// A gateway without spans of its own forwards the two headers unchanged. A malformed context starts
+// a new trace, as the recommendation demands: half a context is none. Pure; no allocation.
 #pragma once
 
 #include <sluice/request.h>
@@ -25,10 +24,10 @@ struct TraceParent {
   std::string_view parent_id;  // 16
 };
 
-// Nothing where it is malformed. Later versions may say more behind what is known.
+// Nothing if malformed. Later versions may append more.
 [[nodiscard]] std::optional<TraceParent> parse_traceparent(std::string_view value) noexcept;
 
-// Of the one traceparent of a request; empty where there is none, or several, or a malformed one.
+// Of the request's only traceparent; empty if there is none, several, or a malformed one.
 [[nodiscard]] std::string_view trace_id_of(std::span<const HeaderView> headers) noexcept;
 
 // The context of a new trace. The ids come from a generator that repeats none.

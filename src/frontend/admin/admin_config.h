@@ -1,4 +1,4 @@
-// What a file says about the admin listener.
+// The configuration of the admin listener.
 #pragma once
 
 #include "config/diagnostics.h"
@@ -14,10 +14,10 @@
 
 namespace sluice::admin {
 
-// Immutable once it was read.
+// Immutable once read.
 struct AdminConfig final : frontend::FrontendConfig {
   std::string token_file;  // empty: no token is needed, and only this machine reaches it
-  std::shared_ptr<const Guard> guard;  // what was loaded of it
+  std::shared_ptr<const Guard> guard;  // loaded from it
 };
 
 [[nodiscard]] config::Key listen_key();              // under `listen`

@@ -50,7 +50,7 @@ class AdminWorker final : public FrontendWorker {
   AdminServer server_;
 };
 
-// Without a file there is a guard without a token. Null: something is wrong with the file.
+// Without a file the guard has no token. Null: the file has an error.
 std::shared_ptr<const Guard> load_guard(const std::string& token_file,
                                         const config::NamedFiles& files,
                                         config::Diagnostics& diagnostics) {
@@ -76,7 +76,7 @@ class AdminFrontend final : public Frontend {
     auto loaded = std::make_shared<AdminConfig>(own(*read));
     loaded->guard = load_guard(loaded->token_file, parts.files, diagnostics);
     if (!loaded->token_file.empty() || !listens_at_) return loaded;
-    // What suffices for other addresses may be too little for those that are open.
+    // A guard for other addresses may be too weak for the open ones.
     if (loaded->listen != *listens_at_) {
       loaded->guard = own(*in_force).guard;
     } else if (needs_token_) {

@@ -1,4 +1,4 @@
-// The admin listener, as a server knows it: on a thread of its own, so that neither a long page
+// The admin listener as a front end of a server: on its own thread, so that neither a long page
 // delays signals nor a long reload delays a probe.
 #pragma once
 

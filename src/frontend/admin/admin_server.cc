@@ -7,7 +7,7 @@ AdminServer::AdminServer(net::EventLoop& loop, const Routes& routes, AdminOption
 
 AdminOptions AdminServer::completed(AdminOptions options) const {
   options.close_after_client_error = true;
-  // Nothing here is for caches, other sites, or guesses about content.
+  // No response is for caches, other sites, or content sniffing.
   options.headers = {{"cache-control", "no-store"},
                      {"x-content-type-options", "nosniff"},
                      {"x-frame-options", "DENY"},

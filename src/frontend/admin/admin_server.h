@@ -1,8 +1,8 @@
-// The HTTP server for operators: who may ask, and what every response says to browsers.
+// The HTTP server for operators: access control, and the headers of every response for browsers.
 //
-// Meant for few clients, and built to stay usable when others try to spoil that (http_server.h). A
-// connection is closed behind a response of 4xx: guessing paths or tokens takes a connection each.
-// One thread; everything that it refers to outlives it.
+// Made for few clients, and built to stay usable under attack (http_server.h). The server closes a
+// connection after a 4xx response: each guess of a path or token costs a connection. One thread;
+// everything that it refers to outlives it.
 #pragma once
 
 #include "frontend/admin/guard.h"
@@ -17,7 +17,7 @@
 
 namespace sluice::admin {
 
-// Of these the limits count; what a response looks like is the admin server's own.
+// Only the limits apply; the admin server sets the form of responses itself.
 using AdminOptions = net::HttpServerOptions;
 
 class AdminServer {
@@ -38,7 +38,7 @@ class AdminServer {
 
   const Routes& routes_;
   std::shared_ptr<const Guard> guard_ = std::make_shared<const Guard>();
-  net::HttpServer server_;  // which calls the others
+  net::HttpServer server_;  // calls the others
 };
 
 }  // namespace sluice::admin

@@ -9,13 +9,13 @@ namespace {
 
 constexpr std::string_view kScheme = "bearer ";
 
-// Without its port, and the brackets around an address of IPv6.
+// Without its port, and the brackets of an IPv6 address.
 std::string_view name_of(std::string_view host) noexcept {
   if (!host.starts_with('[')) return host.substr(0, host.find(':'));
   return host.substr(1, host.find(']') - 1);
 }
 
-// "http://127.0.0.1:9090". What has no scheme has no host either, as the "null" of sandboxes.
+// "http://127.0.0.1:9090". An origin without a scheme has no host, like the "null" of sandboxes.
 std::string_view host_of_origin(std::string_view origin) noexcept {
   constexpr std::string_view kEnd = "://";
   const std::size_t end = origin.find(kEnd);
@@ -27,7 +27,7 @@ bool is_here(std::string_view origin, std::string_view host) noexcept {
   if (!names_no_domain(origin)) return false;
   if (equals_ignoring_case(origin, host)) return true;
   const std::optional<IpAddress> address = IpAddress::parse(name_of(origin));
-  return !address || net::is_loopback(*address);  // no address is localhost
+  return !address || net::is_loopback(*address);  // not an address: localhost
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Who may ask.
+// Access control of the admin listener.
 //
-// With a token: whoever presents it. Without one the listener is on the loopback or a Unix socket,
-// which the configuration sees to, and the danger is a browser on the same machine: a page from
-// elsewhere whose name suddenly leads to 127.0.0.1 (DNS rebinding), or one that simply sends
-// requests there. Both give themselves away by the name they ask for, or come from. Immutable.
+// With a token: every client that presents it. Without one the listener is on the loopback or a
+// Unix socket, which the configuration ensures, and the danger is a browser on this machine: a
+// foreign page whose name suddenly resolves to 127.0.0.1 (DNS rebinding), or a page that simply
+// sends requests there. Both are recognised by their Host or Origin. Immutable.
 #pragma once
 
 #include "crypto/sha256.h"
@@ -19,18 +19,18 @@ class Guard {
   Guard() = default;  // no token is needed
   explicit Guard(std::string_view token) noexcept : token_(crypto::sha256(token)) {}
 
-  // Nothing: it may be answered.
+  // Nothing: the request is allowed.
   [[nodiscard]] std::optional<Reply> refuse(const Request& request) const;
 
  private:
   [[nodiscard]] bool has_token(const Request& request) const noexcept;
 
-  // Hashes are compared, so that neither content nor length of the token can be told by the clock.
+  // Compares hashes, so that timing reveals neither content nor length of the token.
   std::optional<crypto::Sha256Bytes> token_;
 };
 
-// Whether a host, as Host names it, can only be this machine by its own name: an address, or
-// localhost, with or without a port.
+// Whether a host, as in Host, can only be this machine by its own name: an address, or localhost,
+// with or without a port.
 [[nodiscard]] bool names_no_domain(std::string_view host) noexcept;
 
 }  // namespace sluice::admin

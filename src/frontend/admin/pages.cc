@@ -14,8 +14,8 @@ namespace {
 using frontend::Check;
 using frontend::ServerView;
 
-// Whether this process can answer, and no more: neither stores nor upstreams are asked, since
-// starting it anew would mend none of them.
+// Whether this process responds, and no more: it checks neither stores nor upstreams, since a
+// restart would mend none of them.
 Reply livez(const Request& /*request*/) { return plain("ok\n"); }
 
 Reply readyz(const ServerView& view, const Request& request) {

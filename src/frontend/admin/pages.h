@@ -1,4 +1,4 @@
-// What the admin listener shows.
+// The pages of the admin listener.
 #pragma once
 
 #include "frontend/admin/routes.h"

@@ -1,4 +1,4 @@
-// Which handler responds to which path, and to whom. Filled at start, immutable in use.
+// The handler and the access of each path. Filled at start, immutable in use.
 #pragma once
 
 #include "frontend/admin/guard.h"
@@ -15,24 +15,24 @@
 namespace sluice::admin {
 
 enum class Access : std::uint8_t {
-  open,     // to everybody: probes come without tokens, and learn nothing
-  guarded,  // as the guard says
+  open,     // to all clients: probes have no token, and learn nothing
+  guarded,  // as the guard decides
 };
 
 using Handler = net::PlainHandler;
 
 class Routes {
  public:
-  // The path is a pattern (http_routes.h). The meaning is for people who look around.
+  // The path is a pattern (http_routes.h). The meaning is for the listing.
   void add(std::string_view method, std::string_view path, Access access, std::string_view meaning,
            Handler handler);
 
-  // By the headers alone: whether the request is rejected, whatever its body is. A client that may
-  // not ask does not learn which paths there are.
+  // By the headers alone: whether the request is rejected, whatever its body is. A client without
+  // access does not learn which paths exist.
   [[nodiscard]] std::optional<Reply> refuse(const Request& request, const net::RouteMatch& match,
                                             const Guard& guard) const;
 
-  // What a client gets, without a server.
+  // The response to a client, without a server.
   [[nodiscard]] Reply answer(const Request& request, const Guard& guard) const;
 
   [[nodiscard]] const net::HttpRoutes& table() const noexcept { return table_; }

@@ -20,13 +20,13 @@ using frontend::StatusReport;
 using frontend::TableFullStatus;
 using frontend::UpstreamStatus;
 
-// Nobody wants to read the nanoseconds of a start.
+// The nanoseconds of a start are noise.
 std::string instant(WallTime time) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(time.time_since_epoch());
   return json_string(format_rfc3339(WallTime{seconds}));
 }
 
-// [a,b,c] of whatever `write` makes of each.
+// [a,b,c], with `write` applied to each.
 template <class List, class Write>
 std::string array(const List& list, Write&& write) {
   std::string text = "[";

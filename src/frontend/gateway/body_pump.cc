@@ -54,7 +54,7 @@ void BodyPump::add_end() noexcept {
   add(written ? *written : net::kLastChunk);
 }
 
-// Understands what was read, up to what one write takes. False: the body is wrong.
+// Parses the read bytes, up to the size of one write. False: the body is malformed.
 bool BodyPump::gather() noexcept {
   const std::size_t most = task_.chunked ? kChunks : 1;
   for (std::size_t runs = 0; runs < most && !finished_;) {
@@ -97,7 +97,7 @@ BodyPump::Progress BodyPump::pump() noexcept {
   Window& window = *task_.window;
   std::size_t read = 0;
   while (true) {
-    // The head goes with the first bytes of the body, if those are there.
+    // The headers go out with the first bytes of the body, if those are there.
     const bool only_head = count_ == 1 && first_ == 0 && sent_ == 0 && !finished_;
     if (only_head && (window.begin < window.end || task_.reader.is_done()) && !gather()) {
       return Progress::source_wrong;
@@ -116,7 +116,7 @@ BodyPump::Progress BodyPump::pump() noexcept {
     if (window.begin == window.end) window.begin = window.end = window.floor;
     if (window.room().empty()) window.compact();
     if (window.room().empty()) {
-      // Trailers, which have to be there as a whole, behind a head that leaves them no room.
+      // Trailers, which must be in the buffer as a whole, after headers that leave them no room.
       fault_ = {.status = 431, .why = "the trailers are too long"};
       return Progress::source_wrong;
     }

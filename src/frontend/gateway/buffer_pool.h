@@ -1,7 +1,7 @@
-// What requests need for a while, used again and again: as much as was needed of late, and no more.
+// Objects that requests need for a while, reused: as many as were needed recently, and no more.
 //
-// A pool never keeps more than kSparesMax, and trim() frees what was not taken since the last
-// trim(): the memory of a flood goes when the flood is over, while steady traffic allocates
+// A pool never keeps more than kSparesMax, and trim() frees the spares not taken since the last
+// trim(): the memory of a flood is freed when the flood is over, while steady traffic allocates
 // nothing. One thread.
 #pragma once
 
@@ -32,7 +32,7 @@ class SparePool {
   void give_back(std::unique_ptr<T> spare) {
     if (spare != nullptr && spares_.size() < kSparesMax) spares_.push_back(std::move(spare));
   }
-  // How many were freed.
+  // Returns how many it freed.
   std::size_t trim() noexcept {
     const std::size_t surplus = untaken_ - std::min(untaken_, kSparesMin);
     spares_.resize(spares_.size() - surplus);
@@ -49,11 +49,11 @@ class SparePool {
 
  private:
   std::vector<std::unique_ptr<T>> spares_;
-  std::size_t untaken_ = 0;  // the fewest that there were since the last trim()
+  std::size_t untaken_ = 0;  // the minimum of spares since the last trim()
 };
 
-// Large, since memory that is not touched costs nothing: of a buffer for a small request only the
-// first page is ever there.
+// Large, since untouched memory costs nothing: a buffer of a small request only ever uses its first
+// page.
 class BufferPool {
  public:
   static constexpr std::size_t kBytes = 32768;

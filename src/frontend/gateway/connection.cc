@@ -52,7 +52,7 @@ void Connection::run(Step next) {
     while (next == Step::again) next = step();
     if (next == Step::gone) return gateway_.destroy(*this);
     if (next == Step::later) {
-      gateway_.loop_.run_soon(rest_);  // which sees to all that has happened meanwhile
+      gateway_.loop_.run_soon(rest_);  // which handles all events until then
       break;
     }
     next = Step::again;
@@ -76,7 +76,7 @@ Connection::Step Connection::step() {
   return Step::gone;
 }
 
-// Of the next request, or maybe its end.
+// Bytes of the next request, or the end of the stream.
 bool Connection::has_input() const noexcept { return in_.begin < in_.end || stream_.can_read(); }
 
 Connection::Step Connection::wait_for_request() {
@@ -108,7 +108,7 @@ Connection::Step Connection::read_head() {
     }
     const net::IoResult result = stream_.read(in_.room());
     if (result.is_blocked()) {
-      // Nothing came after all: an idle connection holds nothing.
+      // No bytes came after all: an idle connection has no buffer.
       if (in_.begin == in_.end) {
         give_back_exchange();
         gateway_.buffers_.give_back(std::move(buffer_));
@@ -123,7 +123,7 @@ Connection::Step Connection::read_head() {
   }
 }
 
-// Nothing more will come. What came may have been the beginning of a request, which goes with it.
+// The client sends nothing more. An incomplete request is dropped with the connection.
 Connection::Step Connection::end_of_requests(const net::IoResult& result) {
   const bool is_between = in_.begin == in_.end;
   if (!result.is_closed() || !is_between) return Step::gone;
@@ -132,7 +132,7 @@ Connection::Step Connection::end_of_requests(const net::IoResult& result) {
   return close();
 }
 
-// Nothing to do for the client but to see whether it is still there.
+// The only work is to check whether the client is still connected.
 Connection::Step Connection::watch_client() { return client_left() ? client_gone() : Step::wait; }
 
 Connection::Step Connection::client_gone() {
@@ -140,28 +140,27 @@ Connection::Step Connection::client_gone() {
   return cut();
 }
 
-// A client that has sent the end of its side may wait for its answer, or be gone; and what is held
-// for those who are gone is of use to others. Nothing tells the two apart but saying something:
-// every client of HTTP/1.1 passes over a 100, and of one that is gone the system resets the
-// connection.
+// A half-closed client may be waiting for its response or may have left, and the resources of a
+// client that left could serve others. Only writing tells the two apart: HTTP/1.1 clients ignore a
+// 100, and the system of a client that left resets the connection.
 bool Connection::client_left() noexcept {
   if (stream_.is_broken()) return true;
   if (!stream_.peer_hung_up()) return false;
-  // Of HTTP/1.0 nobody can be asked. In a queue others want the place, else it costs them nothing.
+  // HTTP/1.0 clients cannot be probed. In a queue they block other clients; elsewhere they do not.
   if (head().minor_version == 0) return phase_ == Phase::held;
   if (std::exchange(exchange_->asked_if_there, true)) return false;
   return !say_continue();
 }
 
-// There is room for so few bytes, unless the client takes nothing at all. What went out of them
-// cannot be taken back, and under TLS not even what did not: nothing else could follow.
+// So few bytes have room unless the client reads nothing. Written bytes cannot be withdrawn, and
+// under TLS not even unwritten ones: nothing else could follow.
 bool Connection::say_continue() noexcept {
   constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
   return stream_.write(kContinue).bytes == kContinue.size();
 }
 
-// In the middle of an answer nobody can be asked. Who ends its side only then leaves, as a rule:
-// those who wait for an answer end it with the request.
+// Within a response no client can be probed. A client that half-closes only then has left, as a
+// rule: clients that wait for a response half-close with the request.
 bool Connection::client_left_its_answer() const noexcept {
   return stream_.is_broken() || (stream_.peer_hung_up() && !exchange_->client_ended);
 }
@@ -172,7 +171,7 @@ Connection::Step Connection::timed_out() {
   switch (phase_) {
     case Phase::announced:
     case Phase::handshake: ++gateway_.counts_.timeouts; return Step::gone;
-    case Phase::idle: return in_.begin < in_.end ? Step::again : close();  // it waits for its turn
+    case Phase::idle: return in_.begin < in_.end ? Step::again : close();  // its turn is pending
     case Phase::head:
       ++gateway_.counts_.timeouts;
       keep_alive_ = false;
@@ -203,7 +202,7 @@ void Connection::renew_in_time() {
   if (every > Nanos{0}) gateway_.loop_.set(renewal_, every);
 }
 
-// The request is still in flight: what it holds must not run out under it.
+// The request is still in flight: its leases must not expire.
 void Connection::on_renewal() {
   gateway_.worker_.renew(exchange_->op, now());
   renew_in_time();
@@ -213,7 +212,7 @@ void Connection::on_request_timeout() {
   if (phase_ >= Phase::seeking && phase_ <= Phase::relaying) run(took_too_long());
 }
 
-// The server ends, or trusts other clients than when this one was authenticated.
+// The server stops, or its client trust has changed since this client was authenticated.
 bool Connection::is_leaving() const noexcept { return gateway_.is_draining() || is_outdated(); }
 
 bool Connection::is_outdated() const noexcept {
@@ -265,7 +264,7 @@ void Connection::begin_exchange() {
   if (in_.begin < in_.end) arm(options().header_timeout);
 }
 
-// The answer was given: on to the next request, or farewell.
+// The response is complete: continue with the next request, or close.
 Connection::Step Connection::end_exchange() {
   const bool body_read = skip_body();
   release_upstream(body_read && exchange_->download.is_done());
@@ -293,11 +292,11 @@ void Connection::give_back_exchange() {
   leave_hold();
   if (std::exchange(exchange.in_flight, false)) --gateway_.in_flight_;
   if (exchange.decided) {
-    // Held or waiting: nothing was passed on.
+    // Queued or waiting: the request was not forwarded.
     if (phase_ == Phase::held || phase_ == Phase::waiting) {
       gateway_.worker_.abandon(exchange.op, now());
     } else {
-      // An answer of our own is one; a client that left before any has none.
+      // The gateway's own response counts. A client that left earlier got none.
       const bool is_own = exchange.status != 0 && !exchange.head_received;
       const engine::ResponseView own = is_own ? own_answer() : engine::ResponseView{};
       gateway_.worker_.settle(exchange.op, is_own ? &own : nullptr, now());

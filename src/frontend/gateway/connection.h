@@ -1,21 +1,20 @@
-// A client's connection, and the request that is under way on it.
+// A client's connection, and its request in flight.
 //
 //     (announced) -> handshake -> idle -> head -> (waiting) -> (held) -> connecting -> relaying -+
 //                                  ^          +-----------------------> answering ---------------+
 //                                  +-------------------------------------------------------------+
 //
-// drive() goes as far as it can and is called again whenever something becomes possible: on the
-// client's stream, on the upstream's, by a timer, by the store. But others have their turn as well:
-// behind each request, and behind so much of a body, it goes on at the end of the next turn of the
-// loop. So a client that sends requests without waiting for answers, or downloads without end, is
-// served no faster than those who ask one by one. An idle connection holds no buffer and nothing of
-// a request: those are taken from the gateway when a request begins.
+// drive() runs as far as it can. It is called again by events on the client's stream or the
+// upstream's, by a timer, and by the store. After each request, and after a fixed amount of a body,
+// it yields and continues at the end of the next turn of the loop. So a client that pipelines
+// requests or downloads without end is served no faster than clients with one request at a time. An
+// idle connection has no buffer and no Exchange: the gateway provides both when a request begins.
 //
-// connection.cc has the life and the phases, connection_arrival.cc what comes before the first
-// request, connection_request.cc the way from a head to a decision, connection_forward.cc the head
-// that goes on to a server, connection_upstream.cc the way to it and back, connection_upload.cc the
-// request on that way, connection_answer.cc what is said to the client, connection_report.cc what
-// rules and the log hear of it. One thread.
+// connection.cc has the lifetime and the phases, connection_arrival.cc the part before the first
+// request, connection_request.cc the path from headers to decision, connection_forward.cc the
+// forwarded headers, connection_upstream.cc the upstream side, connection_upload.cc the request on
+// its way there, connection_answer.cc the gateway's own responses, connection_report.cc the reports
+// to rules and log. One thread.
 #pragma once
 
 #include "engine/decider.h"
@@ -53,17 +52,17 @@ class Gateway;
   return static_cast<std::uint64_t>(time / std::chrono::milliseconds{1}) * per_second / 1000;
 }
 
-// How many proxies a request may still pass; nothing: it does not say, or no number.
+// How many more proxies may forward a request. Empty: no Max-Forwards, or not a number.
 [[nodiscard]] std::optional<std::uint64_t> max_forwards(
     std::span<const HeaderView> headers) noexcept;
 
-// Who was asking, for the log: copied, since what it came from is gone when that is written.
+// The client, for the log. Copied, since the identity is gone when the line is written.
 struct LoggedClient {
   IpAddress address;
   std::uint32_t asn = 0;
   std::array<char, 2> country{};
-  // One behind the other, each shortened to kNameBytes: user, api_key, tenant, tier. There is room
-  // for subjects of tokens that are URLs: these differ only at their end.
+  // In sequence, each cut to kNameBytes: user, api_key, tenant, tier. Long enough for token
+  // subjects that are URLs, which differ only at their end.
   static constexpr std::size_t kNameBytes = 255;
   std::array<char, 4 * kNameBytes> names;
   std::array<std::uint8_t, 4> sizes{};
@@ -74,12 +73,12 @@ struct LoggedClient {
   }
 };
 
-// All that one request needs. Used again and again.
+// All state of one request. Reused.
 struct Exchange {
   Exchange(const net::HeadLimits& head, std::size_t headers)
       : request_headers(headers), request(request_headers, head), response(response_headers) {}
 
-  std::uint32_t generation = 0;  // of the options that its limits are from
+  std::uint32_t generation = 0;  // of the options that define its limits
   std::vector<HeaderView> request_headers;
   std::array<HeaderView, net::kHeadersMax> response_headers;
   std::array<HeaderView, 64> request_trailers;
@@ -87,50 +86,50 @@ struct Exchange {
   net::RequestParser request;
   net::ResponseParser response;
   engine::Op op;
-  bool decided = false;       // the op is to be settled
-  bool body_skipped = false;  // it was not passed on, and is no more in the way
-  bool in_flight = false;     // and counted as such
-  bool held = false;          // the same
+  bool decided = false;       // the op has to be settled
+  bool body_skipped = false;  // not forwarded, and removed from the buffer
+  bool in_flight = false;     // counted in Gateway::in_flight_
+  bool held = false;          // counted in Gateway::queued_
   BodyPump upload;
   BodyPump download;
   Window from_server;
   std::unique_ptr<UpstreamConnection> upstream;
   BufferPool::Buffer server_buffer;
-  BufferPool::Buffer request_buffer;  // the head on its way to the server
-  BufferPool::Buffer answer_buffer;   // the head, or all of an answer, on its way to the client
-  std::shared_ptr<Routing> routing;   // that held when the headers were complete; null before
+  BufferPool::Buffer request_buffer;  // the headers for the server
+  BufferPool::Buffer answer_buffer;   // the headers, or a whole response, for the client
+  std::shared_ptr<Routing> routing;   // in force when the headers were complete; null before
   UpstreamGroup* group = nullptr;
-  bool has_two_routes = false;  // by the two readings of its path
+  bool has_two_routes = false;  // the two readings of its path have different routes
   UpstreamServer* tried = nullptr;
-  UpstreamAddresses::Shared failed_at;  // of that server; null: nothing has failed
-  MonoTime sought_by;                   // the server, where its name was not known yet
+  UpstreamAddresses::Shared failed_at;  // address of that server; null: no failure
+  MonoTime sought_by;                   // deadline of the server's lookup
   std::uint32_t attempts = 0;
   std::uint32_t retries = 0;
-  bool wants_fresh = false;       // a connection that nobody used before
-  bool heard_server = false;      // on this connection: bytes of an answer
-  bool reports_at_end = false;    // how it ended comes behind the body: rules wait for it
-  std::string_view request_head;  // as it goes to the server
-  bool head_received = false;     // of the final answer
-  bool upload_failed = false;     // the server takes no more; maybe it has answered
-  bool broken_off = false;        // by the server, in the middle of its answer
+  bool wants_fresh = false;       // wants a connection without earlier requests
+  bool heard_server = false;      // response bytes came on this connection
+  bool reports_at_end = false;    // the outcome follows the body: rules wait for it
+  std::string_view request_head;  // as sent to the server
+  bool head_received = false;     // of the final response
+  bool upload_failed = false;     // the server reads no more; a response may have come
+  bool broken_off = false;        // by the server, within its response
   bool through_trusted = false;
-  bool asked_if_there = false;  // a client that has sent the end of its side
-  bool client_ended = false;    // its side, before the answer began
+  bool asked_if_there = false;  // the half-closed client was probed by a 100
+  bool client_ended = false;    // half-closed before the response began
   std::uint64_t client_hash = 0;
   LoggedClient who;
-  std::array<char, LoggedClient::kNameBytes + 8> who_text;  // for partitions, where they are told
+  std::array<char, LoggedClient::kNameBytes + 8> who_text;  // for partition keys, where enabled
 
   // For the record.
   Now began;
   MonoTime asked_at;
   Nanos upstream_time{0};
   std::uint16_t status = 0;
-  std::uint64_t answer_bytes = 0;  // of a body of our own
+  std::uint64_t answer_bytes = 0;  // of a body of the gateway
   const char* fault = "";
-  net::IoFailure failure;  // of the last server that was tried
+  net::IoFailure failure;  // of the last server tried
   std::array<char, 64> request_id;
   std::size_t request_id_bytes = 0;
-  frontend::TraceParentText trace;  // of a trace that began here
+  frontend::TraceParentText trace;  // of a trace generated here
   bool has_trace = false;
 
   [[nodiscard]] std::string_view trace_id() const noexcept {
@@ -145,43 +144,43 @@ class Connection : public net::ListHook {
   Connection& operator=(const Connection&) = delete;
   ~Connection();
 
-  // False: it is of no use and may be destroyed.
+  // False: the connection is unusable and may be destroyed.
   [[nodiscard]] bool open(FileDescriptor descriptor);
 
-  // Ends with the answer to the request under way, or to one that comes within kFarewell.
+  // Closes after the response to the request in flight, or to a request within kFarewell.
   void drain();
-  // Its client was authenticated under another trust than the gateway's now. It ends with the
-  // response to the request in flight; without one, at once.
+  // The gateway's client trust has changed since this client was authenticated. The connection
+  // closes after the response to the request in flight; without one, at once.
   [[nodiscard]] bool is_outdated() const noexcept;
   [[nodiscard]] const net::Peer& peer() const noexcept { return peer_; }
   [[nodiscard]] bool is_counted() const noexcept { return counted_; }
   // Without a request in flight: since when, and whether it may be closed at once.
   [[nodiscard]] MonoTime idle_since() const noexcept { return idle_since_; }
-  // A request may have come that the loop has not told of yet: closing would lose it.
+  // A request may have arrived that the loop has not reported yet: closing would lose it.
   [[nodiscard]] bool is_evictable() const noexcept {
     return phase_ <= Phase::idle && !driving_ && !has_input() && stream_.is_silent();
   }
-  // The client reads the end; the connection may be destroyed then.
+  // The client reads the end of the stream; then the connection may be destroyed.
   void say_farewell() noexcept { stream_.finish_writing(); }
 
-  // A client that was told nothing of the end may be sending its next request just now: closing at
-  // once would lose it.
+  // A client without notice of the close may be sending its next request: closing at once would
+  // lose it.
   static constexpr Nanos kFarewell{std::chrono::seconds{1}};
 
  private:
   enum class Phase : std::uint8_t {
-    announced,  // by a load balancer, or about to be
+    announced,  // a PROXY protocol header is expected
     handshake,
     idle,
     head,
     waiting,
     held,
-    seeking,  // the server, by its name
+    seeking,  // the server's name is being looked up
     connecting,
     relaying,
     answering
   };
-  // What is to be done next. `later`: there is more to do, but it is the others' turn.
+  // The next action. `later`: more work is left, but other connections come first.
   enum class Step : std::uint8_t { again, wait, later, gone };
 
   void drive();
@@ -213,16 +212,16 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step watch_client();
   [[nodiscard]] Step client_gone();
   [[nodiscard]] bool client_left() noexcept;
-  [[nodiscard]] bool say_continue() noexcept;  // false: not all of it went out
+  [[nodiscard]] bool say_continue() noexcept;  // false: not all of it was written
   [[nodiscard]] bool client_left_its_answer() const noexcept;
   void become_idle() noexcept;
   void begin_exchange();
   [[nodiscard]] Step end_exchange();
   [[nodiscard]] bool is_leaving() const noexcept;
   void give_back_exchange();
-  [[nodiscard]] Step close();   // after all that was to be said
-  [[nodiscard]] Step linger();  // the same, while something may still come
-  [[nodiscard]] Step cut();     // in the middle of something
+  [[nodiscard]] Step close();   // after the complete response
+  [[nodiscard]] Step linger();  // the same, while input may still come
+  [[nodiscard]] Step cut();     // resets, in the middle of a message
 
   // connection_request.cc
   [[nodiscard]] Step begin_request();
@@ -254,9 +253,9 @@ class Connection : public net::ListHook {
   [[nodiscard]] Step took_too_long();
   [[nodiscard]] Step broke_off(const char* why);
   void complain(const char* what);
-  // A failure of a server at one of its addresses, with which it may be ejected.
+  // Counts a failure of a server at one of its addresses; this may eject the address.
   void blame(UpstreamServer& server, UpstreamAddress& address);
-  void blame_upstream();  // where this request is
+  void blame_upstream();  // the one of this request
   [[nodiscard]] static frontend::ServerPlace place_of(const UpstreamServer& server,
                                                       const UpstreamAddress& address) noexcept;
   [[nodiscard]] Step relay();
@@ -267,11 +266,11 @@ class Connection : public net::ListHook {
   void release_upstream(bool reusable);
 
   // connection_upload.cc
-  // What the server's side of a request has done so far. Any change of it means that the server's
-  // system has taken bytes, or that ours had room for more.
+  // How much of a request the server's side has taken so far. Any change means that the server's
+  // system has taken bytes, or that our system had room for more.
   struct Taken {
     std::uint64_t sent = 0;  // to our system's buffer
-    std::size_t unsent = 0;  // and still there: not acknowledged by the server's system
+    std::size_t unsent = 0;  // still there: not acknowledged by the server's system
 
     friend bool operator==(const Taken&, const Taken&) = default;
   };
@@ -308,7 +307,7 @@ class Connection : public net::ListHook {
   void wait_for_client() noexcept;
   [[nodiscard]] bool skip_body() noexcept;
 
-  // Who passed a message on, and by which version it came to us.
+  // The Via element of a forwarded message, with the version in which it arrived.
   [[nodiscard]] std::string_view via(const net::MessageHead& message) const noexcept;
   void arm(Nanos after) noexcept;
   [[nodiscard]] const GatewayOptions& options() const noexcept;
@@ -319,37 +318,37 @@ class Connection : public net::ListHook {
   net::Peer peer_;
   std::array<char, 46> peer_bytes_{};
   std::string_view peer_text_;
-  std::array<char, 5> port_bytes_{};           // where the client connected to
+  std::array<char, 5> port_bytes_{};           // that the client connected to
   std::string_view port_text_;                 // empty: a Unix socket
   std::string tls_subject_;                    // of the client's verified certificate; empty: none
-  WallTime certificate_until_ = kWallTimeEnd;  // that certificate expires; without one, never
+  WallTime certificate_until_ = kWallTimeEnd;  // when that certificate expires; without one, never
   net::Stream stream_;
   net::Timer timer_;          // of the phase
-  net::Timer renewal_;        // of leases on requests in flight, where rules give some
-  net::Timer request_timer_;  // of a request, where its upstream limits it
-  net::Task rest_;            // of the work, in the next turn
+  net::Timer renewal_;        // of leases of requests in flight, if rules grant any
+  net::Timer request_timer_;  // of a request, if its upstream has a limit
+  net::Task rest_;            // continues the work in the next turn
   Phase phase_;
   MonoTime idle_since_;
-  bool counted_ = false;  // among the connections of its address
+  bool counted_ = false;  // in the connection count of its address
   bool keep_alive_ = true;
-  bool driving_ = false;  // calls from inside drive() have nothing to add
+  bool driving_ = false;  // calls from inside drive() only set again_
   bool again_ = false;
   std::uint32_t requests_ = 0;
-  std::uint32_t trust_ = 0;    // of the gateway, when the handshake began
-  BufferPool::Buffer buffer_;  // none while idle
+  std::uint32_t trust_ = 0;    // the gateway's, when the handshake began
+  BufferPool::Buffer buffer_;  // null while idle
   Window in_;
   std::unique_ptr<Exchange> exchange_;
   Awaited awaited_ = Awaited::body;
-  std::uint64_t body_seen_ = 0;  // bytes of the body at the beginning of the interval
-  MonoTime body_at_;             // the last of them came
-  Taken taken_;                  // when the timer last looked
+  std::uint64_t body_seen_ = 0;  // bytes of the body when the interval began
+  MonoTime body_at_;             // when the last of them came
+  Taken taken_;                  // as of the timer's last look
   MonoTime taken_at_;            // and when that last changed
-  std::size_t unsent_seen_ = 0;  // bytes that the client had to take when the timer last looked
-  // What of the answer had moved when its timer was set.
+  std::size_t unsent_seen_ = 0;  // bytes that the client had not taken at the timer's last look
+  // How much of the response had moved when its timer was set.
   static constexpr std::uint64_t kNothingSeen = ~std::uint64_t{0};
   std::uint64_t answer_seen_ = kNothingSeen;
-  std::string_view answer_;       // of our own, what is left to write
-  std::string_view answer_body_;  // ... and behind that, where it had no room in the same buffer
+  std::string_view answer_;       // of the gateway, still to be written
+  std::string_view answer_body_;  // follows, if it had no room in the same buffer
 };
 
 }  // namespace sluice::gateway

@@ -1,4 +1,4 @@
-// What the gateway says by itself.
+// Responses of the gateway itself.
 #include "base/text_writer.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
@@ -18,8 +18,8 @@ struct Pieces {
   std::string_view body;
 };
 
-// A body that has room behind its head goes there: the system sends one piece for 3 % less of a
-// refusal than two. `head` is at the beginning of the buffer; `body` may be in it as well.
+// A body that has room behind its headers is moved there: sending one piece makes a rejection 3 %
+// cheaper than two. `head` is at the start of the buffer; `body` may be in the buffer too.
 Pieces brought_together(std::span<char> buffer, std::string_view head, std::string_view body) {
   const bool has_room = body.size() <= buffer.size() - head.size();
   if (body.empty() || !has_room) return {.head = head, .body = body};
@@ -52,7 +52,7 @@ Connection::Step Connection::answer(std::uint16_t status, const char* why) {
   });
 }
 
-// OPTIONS that is meant for us: what this gateway passes on.
+// OPTIONS addressed to the gateway: lists the methods that it forwards.
 Connection::Step Connection::answer_options() {
   if (!skip_body()) keep_alive_ = false;
   return answer_with(204, [](net::HeadWriter& head, std::span<char> /*room*/) {
@@ -62,7 +62,7 @@ Connection::Step Connection::answer_options() {
   });
 }
 
-// Who is asking, as one text for all kinds of names. What it stands for is hashed, never shown.
+// The client as one text for all kinds of names. It is only hashed, never shown.
 std::string_view Connection::client_text() noexcept {
   Exchange& exchange = *exchange_;
   if (!exchange.decided) return {};
@@ -87,7 +87,7 @@ frontend::Asking Connection::asking() noexcept {
                           .content_type = {},
                           .is_head = false,
                           .is_cors = false};
-  if (in_.floor == 0) return asking;  // what came was no request
+  if (in_.floor == 0) return asking;  // a malformed request
   if (options().answers->rate_headers().tells_partitions()) asking.client = client_text();
   asking.is_head = head().method == "HEAD";
   for (const HeaderView& header : head().headers) {
@@ -97,14 +97,14 @@ frontend::Asking Connection::asking() noexcept {
   return asking;
 }
 
-// `write(head, room)` writes the head and answers with the body.
+// `write(head, room)` writes the headers and returns the body.
 template <class Write>
 Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
   Exchange& exchange = *exchange_;
   if (exchange.routing == nullptr) exchange.routing = gateway_.routing_;  // a malformed request
   if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
   const std::span<char> buffer{exchange.answer_buffer.get(), BufferPool::kBytes};
-  // A body of ours goes to the end of the buffer, one of a rule stays where it is.
+  // The gateway's own body is at the end of the buffer; a rule's body stays in the rule.
   const std::span<char> room = buffer.last(frontend::kProblemBytesMax);
   net::HeadWriter writer{buffer.first(buffer.size() - frontend::kProblemBytesMax)};
   const std::string_view body = write(writer, room);
@@ -112,7 +112,7 @@ Connection::Step Connection::answer_with(std::uint16_t status, Write&& write) {
     writer.own_header("x-request-id", {exchange.request_id.data(), exchange.request_id_bytes});
   }
   writer.own_header("date", gateway_.date());
-  // What came may have been no request; then nothing stays.
+  // After a malformed request the connection closes.
   net::write_persistence(
       writer, net::persistence_for(keep_alive_, in_.floor > 0 ? head().minor_version : 1));
   const Result<std::string_view> head = writer.finish();
@@ -142,7 +142,7 @@ Connection::Step Connection::write_answer() {
     answer_body_.remove_prefix(result.bytes - of_head);
   }
   if (keep_alive_) return end_exchange();
-  // Something of the request may still be on its way: closing now would destroy the answer.
+  // The rest of the request may still arrive: closing now would destroy the response.
   give_back_exchange();
   return linger();
 }
@@ -152,8 +152,8 @@ void Connection::wait_for_client() noexcept {
   arm(options().download_rate_interval);
 }
 
-// Unless it does, slowly: nothing more could be written, but the system got rid of something. Too
-// slowly is not at all: it holds a server's connection, and what rules count at a time.
+// A slow client is fine: no write succeeded, but the system has sent bytes. Below min_download_rate
+// it is cut: it occupies a server's connection and a concurrency slot of rules.
 Connection::Step Connection::not_taken() {
   const std::size_t seen = unsent_seen_;
   wait_for_client();
@@ -167,8 +167,8 @@ Connection::Step Connection::not_taken() {
   return cut();
 }
 
-// Whether what follows in the buffer is the next request: the body was passed on, or all of it has
-// come already and can be thrown away.
+// Whether the next bytes in the buffer are the next request: the body was forwarded, or it has
+// arrived completely and can be skipped.
 bool Connection::skip_body() noexcept {
   Exchange& exchange = *exchange_;
   if (exchange.upload.has_begun()) return exchange.upload.is_done();

@@ -1,4 +1,4 @@
-// What comes before the first request: the word of a load balancer, and the handshake.
+// Before the first request: the PROXY protocol header and the TLS handshake.
 #include "base/text_writer.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
@@ -38,10 +38,10 @@ bool Connection::start_tls() {
   return gateway_.tls_ == nullptr || stream_.start_tls(gateway_.tls_);
 }
 
-// The header of the PROXY protocol, which is required where it is expected. Its bytes are looked at
-// where they are and taken exactly: what follows belongs to the handshake, or to the first request.
+// Reads the PROXY protocol header, which is mandatory where it is expected. Peeks, then consumes
+// exactly the header: the next bytes are the handshake or the first request.
 Connection::Step Connection::hear_announcement() {
-  std::array<char, identity::kProxyHeaderBytesMax> bytes;  // not cleared: what is filled is read
+  std::array<char, identity::kProxyHeaderBytesMax> bytes;  // not cleared: only filled bytes count
   const net::IoResult seen = stream_.peek(bytes);
   if (seen.is_blocked()) return Step::wait;
   if (!seen.is_done()) return Step::gone;
@@ -86,7 +86,7 @@ bool Connection::is_plain_http(const net::IoResult& handshake) const noexcept {
          stream_.tls() != nullptr && stream_.tls()->began_as_http();
 }
 
-// To a client that speaks plain HTTP where TLS is expected. Nothing of its request is read.
+// Explains to a client of plain HTTP that this port expects TLS. None of its request is read.
 Connection::Step Connection::explain_tls() {
   stream_.drop_tls();
   ++gateway_.counts_.faults;

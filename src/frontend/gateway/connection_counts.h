@@ -1,9 +1,9 @@
 // How many client connections each address has, over all workers of the process.
 //
-// An IPv6 address counts as its /64. Addresses are spread over shards, each with a lock of its own
-// that is taken when a connection is opened or closed, never for a request. The hash is keyed, so
-// that clients cannot choose addresses that share a shard. An address without connections has no
-// entry: there are never more entries than connections. Thread-safe.
+// An IPv6 address counts as its /64. Addresses are spread over shards, each with its own lock,
+// which is taken when a connection opens or closes, never for a request. The hash is keyed, so that
+// clients cannot choose addresses that share a shard. An address without connections has no entry:
+// there are never more entries than connections. Thread-safe.
 #pragma once
 
 #include "base/digest.h"
@@ -18,8 +18,8 @@
 
 namespace sluice::gateway {
 
-// What counts as one client: whoever has an address of IPv6 has 2^64 of them, and rules count `per:
-// ip` by the same 64 bits.
+// The unit that counts as one client. An IPv6 client has 2^64 addresses, and rules with `per: ip`
+// count by the same 64 bits.
 [[nodiscard]] inline IpAddress network_of(const IpAddress& address) noexcept {
   constexpr unsigned kNetworkBits = 64;
   return address.is_v4 ? address : address.masked(kNetworkBits);
@@ -29,14 +29,14 @@ class ConnectionCounts {
  public:
   ConnectionCounts();
 
-  // One connection more of the address; false, and none is counted, if it has `most` already. 0:
-  // any number.
+  // Adds a connection of the address. False, and not counted, if it already has `most`. 0: any
+  // number.
   [[nodiscard]] bool add(const IpAddress& address, std::uint32_t most);
-  // One that was added is closed.
+  // Removes a connection that was added.
   void remove(const IpAddress& address) noexcept;
   [[nodiscard]] std::uint32_t of(const IpAddress& address) const noexcept;
 
-  // Addresses that have any.
+  // Addresses with connections.
   [[nodiscard]] std::size_t addresses() const noexcept;
 
  private:
@@ -54,7 +54,7 @@ class ConnectionCounts {
   };
   static constexpr std::size_t kShards = 64;
 
-  // The upper bits: the map of the shard goes by the lower ones.
+  // The upper bits: the shard's map uses the lower ones.
   [[nodiscard]] std::size_t number_of(const IpAddress& network) const noexcept {
     return hash_(network) >> 58U;
   }

@@ -1,4 +1,4 @@
-// The head of a request as it goes on to a server.
+// The headers of a request as sent to a server.
 #include "base/text.h"
 #include "engine/decider.h"
 #include "frontend/gateway/connection.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kMaxForwards = "max-forwards";
 
-// What this gateway says itself, in place of all that came under the name.
+// Headers that the gateway writes itself and that replace all received ones of that name.
 bool is_written_here(ProxyWord word, ForwardedHeaders which) noexcept {
   switch (word) {
     case ProxyWord::request_id: return true;
@@ -29,7 +29,7 @@ bool has_underscore(std::string_view name) noexcept {
   return name.find('_') != std::string_view::npos;
 }
 
-// In another spelling than the configured one, which servers may not be able to tell from it.
+// Spelled differently from the configured name, so that servers may confuse the two.
 bool imitates_one_of(std::span<const std::string> names, std::string_view name) noexcept {
   if (names.empty() || !has_underscore(name)) return false;
   return std::ranges::any_of(names, [name](const std::string& one) {
@@ -37,7 +37,7 @@ bool imitates_one_of(std::span<const std::string> names, std::string_view name) 
   });
 }
 
-// The next one of a list that may have some already.
+// Separates the next element from earlier ones.
 void begin_element(TextWriter& list) noexcept {
   if (list.size() > 0) list.put(", ");
 }
@@ -48,9 +48,9 @@ void leave_out(net::RequestHead& head, std::string_view lower_name) noexcept {
   }
 }
 
-// The header that the client's address is read from goes on as it was believed: from a trusted
-// proxy, in that very spelling, and once. Any other is a client's word on its own address. So many
-// are left out that were not before.
+// The header with the client's address is forwarded as the gateway trusts it: from a trusted proxy,
+// in exactly that spelling, and once. Otherwise it is the client's own claim. Returns how many
+// lines this newly removes.
 std::size_t leave_out_unbelieved(net::RequestHead& head, std::string_view address_header,
                                  bool through_trusted) noexcept {
   if (address_header.empty()) return 0;
@@ -77,7 +77,7 @@ std::optional<std::uint64_t> max_forwards(std::span<const HeaderView> headers) n
   return std::nullopt;
 }
 
-// Re-made from what was understood, never the bytes that came.
+// Rebuilt from the parsed request, never the received bytes.
 bool Connection::write_request_head() {
   Exchange& exchange = *exchange_;
   net::RequestHead passed = head();
@@ -95,7 +95,7 @@ bool Connection::write_request_head() {
     const bool may_pass = exchange.through_trusted && !has_underscore(name);
     if (may_pass) trusted.add(word);
     if (!may_pass || is_written_here(word, options().forwarded_headers)) passed.restated.add(i);
-    // Every request gets an id of ours, or keeps its own, whatever the client is trusted with.
+    // Every request gets a generated id or keeps its own, whether or not the client is trusted.
     dropped += !may_pass && (word != ProxyWord::request_id || has_underscore(name)) ? 1U : 0U;
   }
   dropped += leave_out_unbelieved(passed, options().client_ip_header, exchange.through_trusted);
@@ -103,7 +103,7 @@ bool Connection::write_request_head() {
   if (options().generate_traces) start_trace(passed);
   const UpstreamOptions& upstream = exchange.group->options();
   if (!upstream.host_header.empty()) passed.host = upstream.host_header;
-  if (passed.host.empty()) passed.host = upstream.name;  // HTTP/1.0 can do without, servers cannot
+  if (passed.host.empty()) passed.host = upstream.name;  // HTTP/1.0 may omit it, servers need it
   std::optional<std::uint64_t> hops;
   if (passed.method == "OPTIONS") hops = max_forwards(passed.headers);
   if (hops) leave_out(passed, kMaxForwards);
@@ -124,7 +124,7 @@ bool Connection::write_request_head() {
   return true;
 }
 
-// Whom we speak for. What trusted proxies said of it stands; we continue their lists.
+// Describes the client. The gateway keeps the headers of trusted proxies and continues their lists.
 void Connection::write_client(net::HeadWriter& writer, const ProxyWords& trusted) {
   const ForwardedHeaders which = options().forwarded_headers;
   if (writes_x_forwarded(which)) {
@@ -147,7 +147,7 @@ std::string_view Connection::scheme() const noexcept {
   return stream_.tls() != nullptr ? "https" : "http";
 }
 
-// Whoever came through a Unix socket has no address to be told.
+// A client on a Unix socket has no address.
 std::string_view Connection::forwarded_for(bool continued) {
   if (!continued) return peer_.is_local ? std::string_view{} : peer_text_;
   TextWriter list = joined(kForwardedFor);
@@ -166,8 +166,8 @@ std::string_view Connection::forwarded(bool continued) {
   return list.text();
 }
 
-// All that came under the name, to be continued. In the buffer of the answer, which is not needed
-// yet and is larger than the largest head.
+// Joins all values of the header, to be continued. Uses the response's buffer, which is still free
+// and larger than the largest headers.
 TextWriter Connection::joined(std::string_view name) {
   Exchange& exchange = *exchange_;
   if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
@@ -180,7 +180,7 @@ TextWriter Connection::joined(std::string_view name) {
   return list;
 }
 
-// A context that is malformed is as good as none, and its other half goes with it.
+// A malformed context counts as none, so tracestate is removed too.
 void Connection::start_trace(net::RequestHead& passed) {
   Exchange& exchange = *exchange_;
   if (!frontend::trace_id_of(passed.headers).empty()) return;

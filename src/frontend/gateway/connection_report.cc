@@ -1,4 +1,4 @@
-// What others hear of a request: the rules that count by its answer, and the log.
+// Reports of a request: to rules that count by the response, and to the log.
 #include "engine/decider.h"
 #include "frontend/access_log/access_record.h"
 #include "frontend/gateway/connection.h"
@@ -10,8 +10,8 @@
 
 namespace sluice::gateway {
 
-// Rules that count by the answer hear of it, so that what does not count is given back. Where one
-// of them counts by the status of gRPC, they hear of it when that is known.
+// Reports the response to rules that count by it, so that they refund responses that do not count.
+// If a rule counts by gRPC status, the report waits until the status is known.
 void Connection::report_head() {
   Exchange& exchange = *exchange_;
   const net::ResponseHead& response = exchange.response.head();
@@ -25,8 +25,8 @@ void Connection::report_head() {
   gateway_.worker_.responded(exchange.op, view, now());
 }
 
-// An answer without the status it should have had is none: then charges stay, as they do where it
-// was broken off.
+// A response without its expected status is not reported: charges stay, as for a response that
+// breaks off.
 void Connection::report_trailers() {
   Exchange& exchange = *exchange_;
   if (!exchange.reports_at_end) return;
@@ -38,7 +38,7 @@ void Connection::report_trailers() {
       now());
 }
 
-// One of ours, which clients of gRPC are told in their own words.
+// The gateway's own response. gRPC clients get it as a gRPC status.
 engine::ResponseView Connection::own_answer() const noexcept {
   const Exchange& exchange = *exchange_;
   engine::ResponseView own{.status = exchange.status, .grpc_status = {}, .headers = {}};

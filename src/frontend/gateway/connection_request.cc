@@ -1,4 +1,4 @@
-// From a head to a decision, and on to a server.
+// From headers to a decision, and on to a server.
 #include "engine/decider.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
@@ -13,7 +13,7 @@
 namespace sluice::gateway {
 namespace {
 
-// Who is asking, for choosing a server: always the same one for the same client.
+// For the choice of a server: the same client always gets the same hash.
 std::uint64_t hash_of(const identity::Identity& client) noexcept {
   const std::string_view name = !client.user.empty() ? client.user : client.api_key;
   if (!name.empty()) return std::hash<std::string_view>{}(name);
@@ -23,7 +23,7 @@ std::uint64_t hash_of(const identity::Identity& client) noexcept {
 
 constexpr const char* kNotPassedOn = "this method is not forwarded";
 
-// Whether somebody of that name has passed it on already.
+// Whether the proxy of that name has already forwarded the request.
 bool has_passed(std::span<const HeaderView> headers, std::string_view name) noexcept {
   return std::ranges::any_of(headers, [name](const HeaderView& header) {
     return net::is_named(header.name, "via") && header.value.find(name) != std::string_view::npos;
@@ -54,7 +54,7 @@ Connection::Step Connection::begin_request() {
   Exchange& exchange = *exchange_;
   const net::RequestHead& request = head();
   timer_.cancel();
-  exchange.routing = gateway_.routing_;  // as the rules by which it is decided below
+  exchange.routing = gateway_.routing_;  // of the same snapshot as the rules below
   ++gateway_.counts_.requests;
   ++gateway_.in_flight_;
   exchange.in_flight = true;
@@ -70,17 +70,17 @@ Connection::Step Connection::begin_request() {
   exchange.op.owner = this;
   exchange.op.completed = &Connection::on_decided;
   choose_request_id();
-  // Its target names no path, so that no rule can concern it; and what follows is for a tunnel.
+  // Its target has no path, so no rule can match it; and the bytes after it are for a tunnel.
   if (request.method == "CONNECT") {
     keep_alive_ = false;
     return answer(405, kNotPassedOn);
   }
-  // The handshake was in time, but the connection has outlived the certificate.
+  // The certificate was valid at the handshake and has expired since.
   if (now().wall() >= certificate_until_) [[unlikely]] {
     keep_alive_ = false;
     return answer(403, "the client certificate has expired");
   }
-  // Its headers came in parts, and the certificate was verified by CAs of before.
+  // Its headers came in parts, and the CAs that verified the certificate have been replaced.
   if (is_outdated()) [[unlikely]] {
     keep_alive_ = false;
     return answer(403, "the CAs of client certificates have changed");
@@ -88,7 +88,7 @@ Connection::Step Connection::begin_request() {
   const auto [completion, resolved] = decide(view);
   exchange.decided = true;
 
-  // Before the decider's next request: what is resolved lasts no longer.
+  // Before the decider's next request, which invalidates `resolved`.
   exchange.who.copy(resolved.client);
   exchange.through_trusted = resolved.client.through_trusted;
   // A rejected request needs no server.
@@ -102,7 +102,7 @@ Connection::Step Connection::begin_request() {
   return Step::wait;
 }
 
-// Where a server may read the path in two ways, both have to lead to the same upstream.
+// If a server may read the path in two ways, both must have the same upstream.
 void Connection::route(const engine::ResolvedRequest& request) {
   Exchange& exchange = *exchange_;
   const Router& router = exchange.routing->router;
@@ -112,7 +112,7 @@ void Connection::route(const engine::ResolvedRequest& request) {
   if (upstream) exchange.group = exchange.routing->groups[*upstream].get();
 }
 
-// The first request of a worker, and then one in many, is looked at more closely.
+// The first request of a worker, and then one in kTimedOneIn, is timed.
 engine::Decided Connection::decide(const RequestView& request) {
   engine::Op& op = exchange_->op;
   const bool is_timed = gateway_.counts_.requests % Gateway::kTimedOneIn == 1;
@@ -157,7 +157,7 @@ Connection::Step Connection::pass_on() {
     keep_alive_ = false;
     return answer(431, "the headers are too long to be forwarded");
   }
-  // The client waits with its body until it knows that the request is welcome.
+  // The client sends its body only after this.
   if (head().expects_continue && in_.begin == in_.end && !say_continue()) return cut();
   exchange_->group->passed_on();
   const Nanos timeout = exchange_->group->options().request_timeout;
@@ -165,7 +165,7 @@ Connection::Step Connection::pass_on() {
   return connect();
 }
 
-// What the gateway does not do, whatever the rules say.
+// Requests that the gateway rejects, whatever the rules decide.
 Connection::Step Connection::check_request() {
   const net::RequestHead& request = head();
   const auto refused = [this](std::uint16_t status, const char* why) {

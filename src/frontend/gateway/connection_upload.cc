@@ -1,4 +1,4 @@
-// The request on its way to the server, and how long either side may keep the other waiting.
+// The request on its way to the server, and the timeouts of both sides.
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
 
@@ -29,7 +29,7 @@ void Connection::begin_upload() {
   await_body();
 }
 
-// Waits also when it is done: the answer is next.
+// Also waits when the upload is done: the response is next.
 Connection::Step Connection::relay_request() {
   Exchange& exchange = *exchange_;
   const std::uint64_t before = exchange.upload.bytes();
@@ -56,8 +56,8 @@ Connection::Step Connection::relay_request() {
 
 // ---- timeouts ---------------------------------------------------------------------------------
 
-// Whose turn it is. A client that waits for a slow server is not late, nor the other way round; and
-// once the response has begun, its timeouts count.
+// Times the side that has to act. A client that waits for a slow server is not late, and vice
+// versa. Once the response has begun, its timeouts apply.
 void Connection::watch_upload() {
   const Exchange& exchange = *exchange_;
   if (exchange.head_received) return;
@@ -80,8 +80,8 @@ void Connection::await_room() noexcept {
   arm(exchange_->group->options().send_timeout / kLooksPerTimeout);
 }
 
-// Much of a long body may still be in the system's buffer, and the server cannot answer before it
-// has all of it. A short one is as good as taken: the timeout for the answer covers it.
+// Much of a long body may still be in the system's buffer, and the server cannot respond before it
+// has all of it. A short body counts as taken: response_timeout covers it.
 void Connection::await_answer() noexcept {
   Exchange& exchange = *exchange_;
   if (exchange.upload.bytes() > BodyPump::kBytesPerTurn &&
@@ -105,8 +105,8 @@ Connection::Step Connection::upload_timed_out() {
   return server_failed(504, "the server did not respond in time", true);
 }
 
-// The next interval began with the last bytes, since nothing has come behind them: a client that is
-// gone is noticed one interval after it, not two.
+// The next interval starts at the last bytes, since none came after them: a client that left is
+// noticed one interval later, not two.
 Connection::Step Connection::body_is_late() {
   Exchange& exchange = *exchange_;
   const Nanos every = options().upload_rate_interval;
@@ -117,14 +117,14 @@ Connection::Step Connection::body_is_late() {
     release_upstream(false);
     return answer(408, "the body comes too slowly");
   }
-  if (came == 0) body_at_ = now().mono;  // however slow, where no rate is asked for
+  if (came == 0) body_at_ = now().mono;  // any rate will do if none is configured
   body_seen_ = exchange.upload.bytes();
   arm(body_at_ + every - now().mono);
   return Step::wait;
 }
 
-// No event tells that the server's system has taken something: the socket becomes writable only
-// when a third of a buffer of megabytes is free. So it is looked at now and then.
+// No event reports that the server's system has taken bytes: the socket becomes writable only when
+// a third of a buffer of megabytes is free. So a timer polls it.
 Connection::Step Connection::look_what_is_taken() {
   const UpstreamOptions& upstream = exchange_->group->options();
   const Taken taken = taken_by_server();

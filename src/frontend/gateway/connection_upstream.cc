@@ -1,4 +1,4 @@
-// To a server, and back with its answer.
+// To a server, and back with its response.
 #include "engine/decider.h"
 #include "frontend/gateway/connection.h"
 #include "frontend/gateway/gateway.h"
@@ -13,14 +13,14 @@ using Kind = net::BodyFraming::Kind;
 
 constexpr Nanos kSeekEvery{std::chrono::milliseconds{5}};
 
-// Doing it twice is the same as doing it once.
+// Repeating the request has the same effect as sending it once.
 bool is_idempotent(std::string_view method) noexcept {
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
          method == "DELETE";
 }
 
-// Lines that this gateway writes itself. The id of a request is its own, whatever the server calls
-// it; when an answer was made, a server knows better. True: it says so.
+// Marks lines that the gateway writes itself. The request id is the gateway's, whatever the server
+// sends. The server's Date is kept. True: there is a Date.
 bool note_own_lines(net::ResponseHead& passed) noexcept {
   bool has_date = false;
   for (std::size_t i = 0; i < passed.headers.size(); ++i) {
@@ -33,7 +33,7 @@ bool note_own_lines(net::ResponseHead& passed) noexcept {
 
 }  // namespace
 
-// ---- getting there ----------------------------------------------------------------------------
+// ---- connecting -------------------------------------------------------------------------------
 
 Connection::Step Connection::connect() {
   Exchange& exchange = *exchange_;
@@ -48,8 +48,8 @@ Connection::Step Connection::connect() {
   return watch_client();
 }
 
-// After a start, or a change of the file, the first requests may come before the name server's
-// answer. It is seldom worth more than a look now and then.
+// After a start or a reload, the first requests may come before the name server's response. This is
+// rare enough to poll.
 Connection::Step Connection::seek() {
   UpstreamServer& server = *exchange_->tried;
   if (!server.is_sought()) return connect_to(server);
@@ -67,7 +67,7 @@ Connection::Step Connection::connect_to(UpstreamServer& server) {
   const UpstreamServer::Wanted wanted{.fresh = exchange.wants_fresh,
                                       .except = exchange.failed_at.get()};
   UpstreamServer::Taken taken = server.take(wanted, now().mono);
-  // Idle connections, to whichever server or client, never cost a request the descriptor it needs.
+  // Idle connections, to servers or clients, never cost a request the descriptor that it needs.
   if (taken.lack == LocalExhaustion::descriptors &&
       (exchange.routing->close_an_idle_connection() || gateway_.evict_idle())) {
     taken = server.take(wanted, now().mono);
@@ -85,8 +85,8 @@ Connection::Step Connection::connect_to(UpstreamServer& server) {
   return Step::again;
 }
 
-// What this machine lacks is no fault of the server. Ports may be left for another address;
-// whatever else is lacking would be there as well.
+// A local shortage is no failure of the server. Another address may still have free ports; any
+// other shortage would affect it too.
 Connection::Step Connection::not_begun(UpstreamServer& server, LocalExhaustion lack) {
   if (lack == LocalExhaustion::ports) return server_failed(503, text_of(lack), false);
   if (lack != LocalExhaustion::nothing) {
@@ -115,14 +115,14 @@ UpstreamGroup::Tried Connection::tried() const noexcept {
   return {.server = exchange_->tried, .address = exchange_->failed_at.get()};
 }
 
-// Nothing of an answer has come. Another server may be asked where nothing can happen twice: the
-// request was not passed on, or it may be repeated and none of its body is gone.
+// No response has come. Another server is tried only if nothing can happen twice: the request was
+// not forwarded, or it is idempotent and none of its body was sent.
 Connection::Step Connection::server_failed(std::uint16_t status, const char* why,
                                            bool was_reached) {
   Exchange& exchange = *exchange_;
   if (exchange.head_received) return cut();
-  // A connection that was idle may have been closed at any time: that is no fault of the server.
-  // To take a request and be silent is.
+  // The server may close an idle connection at any time: that is no failure. Taking a request
+  // without responding is one.
   const bool was_stale = status == 502 && exchange.upstream != nullptr &&
                          exchange.upstream->is_reused() && !exchange.heard_server;
   if (exchange.upstream != nullptr && !was_stale) {
@@ -134,8 +134,8 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
   const bool untouched = !was_reached || exchange.upload.bytes() == 0;
   const bool repeatable =
       !was_reached || (is_idempotent(head().method) && head().body.kind == Kind::none);
-  // Who took too long with an answer may be at work on it; who took too long to accept would take
-  // as long again, and ports that are lacking still would be.
+  // A server that exceeds response_timeout may be working on the request. A server that exceeds
+  // connect_timeout would do so again, and exhausted ports would still be exhausted.
   const bool is_pointless =
       status != 502 && (was_reached || !exchange.group->has_another(tried(), now().mono));
   const auto may_try = [&] {
@@ -143,8 +143,8 @@ Connection::Step Connection::server_failed(std::uint16_t status, const char* why
            (exchange.attempts <= exchange.group->options().retries && exchange.group->may_retry());
   };
   if (untouched && repeatable && !is_pointless && may_try()) {
-    // Nor is it an attempt: the same server may be asked again, on a connection of our own, which
-    // happens once, as that is a new one.
+    // A stale connection is no attempt: the same server may be tried again on a new connection.
+    // That happens once, as a new one is never stale.
     if (was_stale) {
       exchange.tried = nullptr;
       --exchange.attempts;
@@ -187,7 +187,7 @@ void Connection::blame_upstream() {
   blame(exchange_->upstream->server(), *exchange_->upstream->address());
 }
 
-// In all, however lively it was. The server is to blame if it had everything that it needs.
+// request_timeout, however active the server was. The server fails if it had the whole request.
 Connection::Step Connection::took_too_long() {
   Exchange& exchange = *exchange_;
   exchange.fault = "the request took too long in all";
@@ -199,7 +199,7 @@ Connection::Step Connection::took_too_long() {
   return answer(504, exchange.fault);
 }
 
-// In the middle of its answer: the client has to see that this was not the end.
+// Within its response: the client must see that the response is incomplete.
 Connection::Step Connection::broke_off(const char* why) {
   exchange_->fault = why;
   exchange_->broken_off = true;
@@ -221,7 +221,7 @@ void Connection::release_upstream(bool reusable) {
   }
 }
 
-// ---- both ways -------------------------------------------------------------------------------
+// ---- both directions --------------------------------------------------------------------------
 
 Connection::Step Connection::relay() {
   Exchange& exchange = *exchange_;
@@ -235,14 +235,14 @@ Connection::Step Connection::relay() {
   return answer == Step::wait ? upload : answer;
 }
 
-// ---- the answer -------------------------------------------------------------------------------
+// ---- the response -----------------------------------------------------------------------------
 
 Connection::Step Connection::read_answer() {
   Exchange& exchange = *exchange_;
   Window& window = exchange.from_server;
   net::Stream& server = exchange.upstream->stream();
-  // Not before there is something to read: so requests that wait for their servers hold one buffer
-  // less, and the one that is taken was used just now and is still in the cache.
+  // Only when there is something to read: so requests that wait for servers need one buffer less,
+  // and the buffer taken was used recently and is still in the cache.
   if (window.buffer.empty()) {
     if (!server.can_read()) return Step::wait;
     if (exchange.server_buffer == nullptr) exchange.server_buffer = gateway_.buffers_.take();
@@ -284,7 +284,7 @@ Connection::Step Connection::read_answer() {
   }
 }
 
-// 1xx: early hints go to the client; 100 was given, or not asked for.
+// 1xx: early hints go to the client. 100 is dropped: it was sent already, or not expected.
 Connection::Step Connection::pass_interim() {
   Exchange& exchange = *exchange_;
   const net::ResponseHead& interim = exchange.response.head();
@@ -297,13 +297,13 @@ Connection::Step Connection::pass_interim() {
     if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
     net::HeadWriter writer{{exchange.answer_buffer.get(), BufferPool::kBytes}};
     net::write_response(writer, interim, {});
-    // Nothing was said before it, so there is room for it, unless the client takes nothing at all.
+    // Nothing precedes it, so it has room unless the client reads nothing.
     const Result<std::string_view> written = writer.finish();
     if (written && stream_.write(*written).bytes != written->size()) return cut();
   }
   exchange.response.reset();
-  exchange.from_server.compact();  // the answer has all the room, whatever was said before it
-  return Step::later;              // any number may come
+  exchange.from_server.compact();  // the response gets all the room, whatever preceded it
+  return Step::later;              // there may be any number of them
 }
 
 Connection::Step Connection::begin_answer() {
@@ -329,7 +329,7 @@ Connection::Step Connection::begin_answer() {
   if (exchange.answer_buffer == nullptr) exchange.answer_buffer = gateway_.buffers_.take();
   const std::span<char> buffer{exchange.answer_buffer.get(), BufferPool::kBytes};
   net::HeadWriter writer{buffer};
-  // Of two words on the same limit, the origin's stands unless ours is stricter.
+  // If both state the same limit, the origin's value stays unless the gateway's is stricter.
   const frontend::RateHeaders& rates = options().answers->rate_headers();
   net::ResponseHead passed = response;
   const bool has_date = note_own_lines(passed);
@@ -372,7 +372,7 @@ Connection::Step Connection::relay_answer() {
       arm(exchange.group->options().read_timeout);
       return Step::later;
     case BodyPump::Progress::waiting: {
-      // What the client goes on to send is no sign of life of the server, nor of taking the answer.
+      // Client input shows neither that the server is active nor that the client reads.
       const bool has_moved =
           std::exchange(answer_seen_, exchange.download.moved()) != exchange.download.moved();
       if (!exchange.download.waits_for_source()) {

@@ -10,7 +10,7 @@
 namespace sluice::gateway {
 namespace {
 
-// Those that are read or written here; all others of proxies only come and go.
+// Headers read or written here. All other proxy headers are only forwarded or dropped.
 constexpr std::array<std::pair<std::string_view, ProxyWord>, 6> kWords{
     {{kForwardedFor, ProxyWord::forwarded_for},
      {kForwardedProto, ProxyWord::proto},
@@ -41,7 +41,7 @@ void put_node(TextWriter& writer, std::string_view address) noexcept {
 
 ProxyWord proxy_word(std::string_view name) noexcept {
   if (name.empty()) return ProxyWord::none;
-  // Most headers begin otherwise, and need no closer look.
+  // Most headers start differently and need no closer look.
   const char first = lower(name.front());
   if (first != 'x' && first != 'f' && first != 't') return ProxyWord::none;
   if (!net::is_word_of_proxies(name)) return ProxyWord::none;

@@ -1,8 +1,8 @@
-// What the gateway tells servers about the client, and what clients may not tell by themselves.
+// What the gateway tells servers about the client, and which headers clients may not send.
 //
-// X-Forwarded-*, Forwarded (RFC 7239) and their likes are a proxy's word on whom it speaks for.
-// From strangers none of it passes; from proxies that are trusted it does, and what this gateway
-// writes itself is continued. Pure; no allocation.
+// X-Forwarded-*, Forwarded (RFC 7239) and the like are a proxy's statements about its client. From
+// untrusted clients the gateway drops them. From trusted proxies it forwards them, and continues
+// the headers that it writes itself. Pure; no allocation.
 #pragma once
 
 #include "base/text_writer.h"
@@ -12,7 +12,7 @@
 
 namespace sluice::gateway {
 
-// What is written for servers.
+// The headers written for servers.
 enum class ForwardedHeaders : std::uint8_t { x_forwarded, forwarded, both, none };
 
 [[nodiscard]] constexpr bool writes_x_forwarded(ForwardedHeaders which) noexcept {
@@ -29,7 +29,7 @@ inline constexpr std::string_view kForwardedPort = "x-forwarded-port";
 inline constexpr std::string_view kForwarded = "forwarded";
 inline constexpr std::string_view kRequestId = "x-request-id";
 
-// A header that servers take for the word of a proxy.
+// A header that servers take for a proxy's statement.
 enum class ProxyWord : std::uint8_t {
   none,
   forwarded_for,
@@ -38,7 +38,7 @@ enum class ProxyWord : std::uint8_t {
   port,
   forwarded,
   request_id,
-  other,  // x-real-ip, true-client-ip, all else that begins with x-forwarded-
+  other,  // x-real-ip, true-client-ip, any other x-forwarded-*
 };
 
 // Which of them a request has.
@@ -56,14 +56,14 @@ class ProxyWords {
   unsigned bits_ = 0;
 };
 
-// Many servers hand headers to programs with _ for -, so that the two cannot be told apart there:
-// such names are the same word.
+// Many servers give headers to programs with _ for -, which makes the two indistinguishable: both
+// spellings are the same ProxyWord.
 [[nodiscard]] ProxyWord proxy_word(std::string_view name) noexcept;
 
 // One hop, as an element of Forwarded.
 struct ForwardedHop {
   std::string_view address;  // of the client; empty: unknown
-  std::string_view host;     // as asked for; may be empty
+  std::string_view host;     // as requested; may be empty
   std::string_view proto;
 };
 void write_hop(TextWriter& writer, const ForwardedHop& hop) noexcept;

@@ -17,8 +17,8 @@ std::uint64_t random_seed() {
   return std::uint64_t{device()} << 32U | device();
 }
 
-// All workers have the same: a request that goes in circles may come back to any of them. Other
-// processes have other names, since one Sluice may stand behind another.
+// The same for all workers: a request in a loop may return to any of them. Other processes have
+// other names, since one Sluice may be behind another.
 const std::string& process_name() {
   static const std::string kName = fmt::format("sluice-{:08x}", random_seed() & 0xffffffffU);
   return kName;
@@ -70,7 +70,7 @@ void Gateway::use(std::shared_ptr<const GatewayOptions> options) {
 
 void Gateway::accept(net::Accepted accepted, const Entrance& entrance) {
   const GatewayOptions& options = *routing_->options;
-  // Whoever may open a Unix socket is trusted with what it says.
+  // A peer that may open a Unix socket is trusted.
   const bool is_stranger = entrance.proxy_protocol && !accepted.peer.is_local &&
                            !options.trusted_proxies.contains(accepted.peer.address);
   const bool has_room = connection_count_ < options.max_connections_per_worker;

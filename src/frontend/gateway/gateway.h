@@ -37,12 +37,12 @@ using frontend::ServerPlace;
 
 struct GatewayCounts {
   std::uint64_t connections = 0;
-  std::uint64_t connections_rejected = 0;  // too many at a time
-  std::uint64_t evicted = 0;               // idle, to make room for others
+  std::uint64_t connections_rejected = 0;  // over the maximum
+  std::uint64_t evicted = 0;               // idle, to make room
   std::uint64_t requests = 0;
-  std::uint64_t headers_dropped = 0;  // of requests that were passed on
-  std::uint64_t faults = 0;           // that were no requests
-  std::uint64_t timeouts = 0;         // clients that took too long
+  std::uint64_t headers_dropped = 0;  // of forwarded requests
+  std::uint64_t faults = 0;           // malformed requests
+  std::uint64_t timeouts = 0;         // of clients
   std::uint64_t retries = 0;
 };
 
@@ -60,35 +60,35 @@ class Gateway {
   Gateway& operator=(const Gateway&) = delete;
   ~Gateway();
 
-  // New connections are plain, or under TLS by this. Where it trusts other clients than before,
-  // connections under TLS end with the response to their current request.
+  // Sets TLS for new connections; null: plain. If its client trust differs from before, connections
+  // under TLS close after the response to their current request.
   void use_tls(std::shared_ptr<const net::TlsServer> tls);
   // For requests whose headers are complete from now on.
   void use(std::shared_ptr<const GatewayOptions> options);
 
   void accept(net::Accepted accepted, const Entrance& entrance);
-  // Closes one idle connection, and so frees a descriptor. Of those that have been idle for longest
-  // it is one of the address with the most connections: an address with many of them makes room
-  // first. False: none has been idle for kIdleBeforeEviction.
+  // Closes one idle connection to free a descriptor. Among the longest idle it takes one of the
+  // address with the most connections, so such an address makes room first. False: none has been
+  // idle for kIdleBeforeEviction.
   bool evict_idle();
 
   static constexpr std::uint64_t kTimedOneIn = 64;
-  // A client between two requests is not idle; and closing a connection just as a request comes
-  // would lose it.
+  // A client between two requests is not idle. Closing its connection just as a request arrives
+  // would lose that request.
   static constexpr Nanos kIdleBeforeEviction{std::chrono::seconds{1}};
   static constexpr Nanos kTrimEvery{std::chrono::seconds{5}};
 
-  // No more connections. Those that are open close with their next answer, or soon if none is due.
+  // Accepts no more connections. Open ones close after their next response, or soon if none is due.
   void drain();
   [[nodiscard]] bool is_draining() const noexcept { return draining_; }
-  // Those that only wait for the client to have read the last answer included.
+  // Includes connections that only wait until the client has read the last response.
   [[nodiscard]] std::size_t connections() const noexcept {
     return connection_count_ + lingering_.size();
   }
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }  // requests
-  [[nodiscard]] std::size_t queued() const noexcept { return queued_; }  // of those, in queues
+  [[nodiscard]] std::size_t queued() const noexcept { return queued_; }  // part of in_flight()
   [[nodiscard]] const GatewayCounts& counts() const noexcept { return counts_; }
-  // Buffers and what else was freed by requests, kept for the next.
+  // Buffers and exchanges that requests have freed, kept for the next.
   [[nodiscard]] std::size_t spares() const noexcept { return buffers_.size() + exchanges_.size(); }
   [[nodiscard]] const std::shared_ptr<Routing>& routing() const noexcept { return routing_; }
 
@@ -97,16 +97,16 @@ class Gateway {
   [[nodiscard]] std::unique_ptr<Exchange> take_exchange();
   void give_back(std::unique_ptr<Exchange> exchange);
   void destroy(Connection& connection) noexcept;
-  // Those that have no request in flight are in a list of their own, oldest first.
+  // Connections without a request in flight are in a list of their own, oldest first.
   void is_idle(Connection& connection) noexcept { idle_.push_back(connection); }
   void is_busy(Connection& connection) noexcept { busy_.push_back(connection); }
   void trim();
-  // One connection more of this address; false if it has max_connections_per_ip already.
+  // Adds a connection of this address; false if it already has max_connections_per_ip.
   [[nodiscard]] bool count(const IpAddress& address);
-  // For Date, made anew once a second.
+  // For Date; rewritten once a second.
   [[nodiscard]] std::string_view date() noexcept;
 
-  // Of those that have been idle for longest, so many are compared.
+  // How many of the longest idle connections are compared.
   static constexpr int kEvictionCandidates = 64;
 
   net::EventLoop& loop_;
@@ -116,27 +116,27 @@ class Gateway {
   ConnectionCounts& connection_counts_;
   std::shared_ptr<Routing> routing_;
   std::shared_ptr<const net::TlsServer> tls_;
-  net::TlsServer::ClientTrust client_trust_{};  // without TLS none is trusted by a certificate
-  std::uint32_t trust_ = 0;                     // counts how often that has changed
+  net::TlsServer::ClientTrust client_trust_{};  // without TLS no certificate is trusted
+  std::uint32_t trust_ = 0;                     // counts its changes
   net::LingeringCloser lingering_;
   BufferPool buffers_;
   SparePool<Exchange> exchanges_;
   net::Timer trim_;
   MemoryReturn memory_;
-  net::List<Connection> busy_;  // owned, as are
-  net::List<Connection> idle_;  // those without a request in flight: since the longest first
+  net::List<Connection> busy_;  // owned
+  net::List<Connection> idle_;  // owned; without a request in flight, longest idle first
   std::size_t connection_count_ = 0;
   bool draining_ = false;
   std::string_view name_;  // of this process among proxies
-  std::string via_1_0_;    // the same with the version of a message, as Via has it
+  std::string via_1_0_;    // the same with a message's version, for Via
   std::string via_1_1_;
   std::array<char, net::kHttpDateBytes> date_;
   std::int64_t date_second_ = -1;  // of date_, since 1970
   RequestIds ids_;
   std::size_t in_flight_ = 0;
   std::size_t queued_ = 0;
-  Random random_;                 // of trace ids
-  std::uint32_t generation_ = 0;  // of the options: exchanges are made to their limits
+  Random random_;                 // for trace ids
+  std::uint32_t generation_ = 0;  // of the options, whose limits exchanges are made for
   GatewayCounts counts_;
 };
 

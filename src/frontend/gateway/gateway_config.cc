@@ -27,7 +27,7 @@ using config::Diagnostics;
 using config::Node;
 using config::Reader;
 
-// A connection is a descriptor, and its request is one more towards a server.
+// A connection is a descriptor, and its request needs one more to a server.
 constexpr std::uint64_t kDescriptorsOfOne = 2;
 constexpr std::uint64_t kDescriptorsForAllElse = 64;
 constexpr const char* kRaiseDescriptors =
@@ -80,7 +80,7 @@ class GatewayReader {
     }
   }
 
-  // Paths of hosts that ignore case come in lower case.
+  // Paths of case-insensitive hosts arrive in lower case.
   [[nodiscard]] rules::PathTemplate path_of(const Node& path,
                                             std::span<const std::string> hosts) const {
     if (context_.case_insensitive_paths.makes_unclear(path.text, hosts)) {
@@ -106,8 +106,8 @@ class GatewayReader {
         .value();
   }
 
-  // Routes like /api/ and /, which look like prefixes. The root alone is meant where another route
-  // has all paths.
+  // Warns of routes like /api/ and /, which look like prefixes. The root alone is intended if
+  // another route has all paths.
   void warn_of_prefixes(std::span<const Node* const> routes) const {
     const auto path_in = [](const Node* route) {
       return route->is_map() ? route->find("path") : nullptr;
@@ -176,7 +176,7 @@ class GatewayReader {
     if (const Node* node = reader.find("tls")) config_.tls_files = tls(*node);
   }
 
-  // What is written stands, with a warning. What is not is as much as there are descriptors for.
+  // A configured value stays, with a warning. The default is lowered to the available descriptors.
   void connections(const Node* gateway) {
     constexpr const char* kKey = "max_connections_per_worker";
     const Node* const node =
@@ -219,7 +219,7 @@ class GatewayReader {
     return listener;
   }
 
-  // None, with what is wrong reported, where the headers contradict one another.
+  // None, with the mistake reported, if the headers contradict one another.
   void answers(const Node* gateway) {
     frontend::RateHeaderOptions options;
     const Node* headers = nullptr;
@@ -238,7 +238,7 @@ class GatewayReader {
     options_.answers = std::make_shared<const frontend::Answers>(*std::move(made));
   }
 
-  // What no request reaches.
+  // Warns of sections that no request reaches.
   void warn_of_unused() const {
     if (config_.listen.empty()) {
       for (const std::string_view key : {"upstreams", "routes", "gateway"}) {
@@ -263,7 +263,7 @@ class GatewayReader {
     }
   }
 
-  // Of the word `none`, none.
+  // The word `none` is an empty list.
   [[nodiscard]] static std::vector<frontend::Family> families(
       const std::vector<const Node*>& words) {
     std::vector<frontend::Family> all;
@@ -315,7 +315,7 @@ class GatewayReader {
     return word == "none" ? ForwardedHeaders::none : ForwardedHeaders::x_forwarded;
   }
 
-  // A head stands in one buffer, and goes on in another with what is added to it.
+  // Headers must fit one buffer, and another one when forwarded with the added headers.
   void take_head_limits(const Reader& reader, net::HeadLimits& head) const {
     constexpr std::size_t kRoom = std::size_t{30} << 10U;
     take_bytes(reader, "max_request_line_size", head.start_line_bytes);

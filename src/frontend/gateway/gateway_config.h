@@ -1,4 +1,4 @@
-// What a file says about the gateway: where it listens, its upstreams, routes, limits and TLS.
+// The gateway's configuration: its listeners, upstreams, routes, limits and TLS.
 #pragma once
 
 #include "config/diagnostics.h"
@@ -23,16 +23,16 @@ struct GatewayListener {
   friend bool operator==(const GatewayListener&, const GatewayListener&) = default;
 };
 
-// Immutable once it was read.
+// Immutable once read.
 struct GatewayConfig final : frontend::FrontendConfig {
-  std::vector<GatewayListener> listeners;  // as `listen`, with what concerns each alone
+  std::vector<GatewayListener> listeners;  // as `listen`, with the options of each
   std::shared_ptr<const GatewayOptions> options = std::make_shared<const GatewayOptions>();
   std::optional<net::TlsServerOptions> tls_files;  // of its listeners; nothing: plain
-  std::shared_ptr<const net::TlsServer> tls;       // what was loaded of them
-  bool lacks_descriptors = false;  // for as many connections as there may be by default
+  std::shared_ptr<const net::TlsServer> tls;       // loaded from them
+  bool lacks_descriptors = false;                  // for the default number of connections
 
   [[nodiscard]] bool listens_like(const FrontendConfig& other) const override;
-  // That fewer connections are accepted than by default, where no number was written.
+  // Fewer connections are accepted than by default, and the file states no number.
   [[nodiscard]] std::optional<Diagnostic> start_warning() const override;
 };
 
@@ -42,7 +42,7 @@ struct GatewayConfig final : frontend::FrontendConfig {
 [[nodiscard]] std::shared_ptr<const frontend::FrontendConfig> read_config(
     const frontend::Written& written, config::Diagnostics& diagnostics);
 
-// So many connections of each worker there are file descriptors for; at least one.
+// For how many connections of each worker there are file descriptors; at least one.
 [[nodiscard]] std::uint32_t connections_within(std::uint64_t descriptors,
                                                unsigned workers) noexcept;
 

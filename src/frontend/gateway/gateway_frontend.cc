@@ -85,12 +85,12 @@ class GatewayWorker final : public FrontendWorker {
  private:
   net::EventLoop& loop_;
   Gateway gateway_;
-  const std::vector<GatewayListener> listeners_;  // those whose sockets are open
+  const std::vector<GatewayListener> listeners_;  // with open sockets
 };
 
 // ---- files ------------------------------------------------------------------------------------
 
-// All that are missing are reported, not only the first.
+// Reports all missing files, not only the first.
 bool can_read_all(const net::TlsServerOptions& options, const config::NamedFiles& files,
                   config::Diagnostics& diagnostics) {
   bool can = true;
@@ -109,7 +109,7 @@ bool can_read_all(const net::TlsServerOptions& options, const config::NamedFiles
   return can;
 }
 
-// Null without TLS, and where anything is wrong with it.
+// Null without TLS, and after an error.
 std::shared_ptr<const net::TlsServer> load_tls(std::optional<net::TlsServerOptions> options,
                                                const LoadParts& parts,
                                                config::Diagnostics& diagnostics) {

@@ -1,4 +1,4 @@
-// The gateway, as a server knows it.
+// The gateway as a front end of a server.
 #pragma once
 
 #include "frontend/frontend.h"

@@ -1,4 +1,4 @@
-// What may be written about the gateway, its upstreams and its routes.
+// The grammar of the gateway, its upstreams and its routes.
 #pragma once
 
 #include "config/formats.h"
@@ -24,6 +24,6 @@ namespace sluice::gateway {
 [[nodiscard]] const config::Section& renamed_section();
 [[nodiscard]] const config::Section& certificate_section();
 
-extern const config::Format kOneHostFormat;  // api.example.com, and not all below it
+extern const config::Format kOneHostFormat;  // api.example.com, without its subdomains
 
 }  // namespace sluice::gateway

@@ -14,8 +14,8 @@ LocalExhaustion local_exhaustion(const net::IoFailure& why, const net::SocketAdd
     case ENOBUFS:
     case ENOSPC:
       return LocalExhaustion::memory;  // the last: for watching one more descriptor
-    // To IPv6 it may also mean that this machine has no address of that kind. That will not pass by
-    // itself, so such an address is better ejected.
+    // For IPv6 it may also mean that this machine has no IPv6 address. That is not temporary, so
+    // the address should be ejected.
     case EADDRNOTAVAIL:
       return to.family() == AF_INET ? LocalExhaustion::ports : LocalExhaustion::nothing;
     default: return LocalExhaustion::nothing;

@@ -1,5 +1,5 @@
-// Why no connection to a server could begin, where that is no fault of the server: this machine has
-// too little of something. Pure.
+// Why no connection to a server could begin, if the server is not to blame: this machine has too
+// little of something. Pure.
 #pragma once
 
 #include "net/io_result.h"
@@ -19,7 +19,7 @@ enum class LocalExhaustion : std::uint8_t {
 [[nodiscard]] LocalExhaustion local_exhaustion(const net::IoFailure& why,
                                                const net::SocketAddress& to) noexcept;
 
-// As clients and operators hear it.
+// The message for clients and operators.
 [[nodiscard]] const char* text_of(LocalExhaustion lack) noexcept;
 
 }  // namespace sluice::gateway

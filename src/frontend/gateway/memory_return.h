@@ -1,8 +1,8 @@
-// When memory that was freed is worth returning to the system.
+// When freed memory is worth returning to the system.
 //
-// The allocator keeps what is freed below something that is still in use. Returning it walks over
-// all that is free and takes milliseconds on the worker's loop: so it waits until much was freed,
-// and does it seldom. Pure; one thread.
+// The allocator keeps memory that is freed below a block still in use. Returning it walks over all
+// free memory and takes milliseconds on the worker's loop: so it waits until much is freed, and is
+// rare. Pure; one thread.
 #pragma once
 
 #include <sluice/time.h>
@@ -15,11 +15,11 @@ namespace sluice::gateway {
 
 class MemoryReturn {
  public:
-  // Buffers of 32 KiB and the like: some 20 MiB of memory that was touched.
+  // Buffers of 32 KiB and the like: some 20 MiB of touched memory.
   static constexpr std::size_t kWorthReturning = 1024;
   static constexpr Nanos kEvery{std::chrono::minutes{1}};
 
-  // So many objects more.
+  // Counts freed objects.
   void freed(std::size_t objects) noexcept { freed_ += objects; }
   // Enough was freed, now or a while ago.
   [[nodiscard]] bool is_due_some_time() const noexcept { return freed_ >= kWorthReturning; }
@@ -32,7 +32,7 @@ class MemoryReturn {
   }
 
  private:
-  std::size_t freed_ = 0;         // since the last time
+  std::size_t freed_ = 0;         // since the last return
   std::optional<MonoTime> last_;  // nothing: never
 };
 

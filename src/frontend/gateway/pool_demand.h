@@ -1,8 +1,8 @@
-// How many connections of a pool were in use at once lately: what is worth keeping.
+// How many connections of a pool were in use at once lately: as many are worth keeping.
 //
-// It is the peak of the present period and of the one before, so it covers at least one period and
-// at most two. A burst that returns within a period finds its connections; one that does not is
-// forgotten. Pure integers, no clock, no allocation. One thread.
+// The peak of the current period and the one before, so it covers at least one period and at most
+// two. A burst that returns within a period finds its connections; a rarer one does not. Pure
+// integers, no clock, no allocation. One thread.
 #pragma once
 
 #include <sluice/time.h>
@@ -16,8 +16,8 @@ class PoolDemand {
  public:
   explicit PoolDemand(Nanos period) noexcept : period_(period) {}
 
-  // So many are in use now. Called whenever the number grows, and before it falls: in between it
-  // does not change, so that a silence of any length is accounted for.
+  // Records how many are in use now. Called when the number grows, and before it falls: in between
+  // it does not change, so that a silence of any length is covered.
   void count(std::uint32_t in_use, MonoTime now) noexcept {
     const Nanos passed = now - began_;
     if (passed >= period_) {
@@ -33,7 +33,7 @@ class PoolDemand {
 
  private:
   Nanos period_;
-  MonoTime began_;  // of the present period
+  MonoTime began_;  // of the current period
   std::uint32_t peak_ = 0;
   std::uint32_t before_ = 0;  // the peak of the period before
 };

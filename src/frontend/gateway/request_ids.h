@@ -1,9 +1,9 @@
-// Names for requests, as X-Request-Id has them: 32 hexadecimal digits, of which the first half is
-// the instant and the second a number.
+// Ids of requests for X-Request-Id: 32 hexadecimal digits, of which the first half is the time and
+// the second a number.
 //
-// The number is a keyed pseudo-random function of a count. Whoever has seen any number of them
-// cannot tell the next one, nor how many requests came in between. One thread: each worker has its
-// own, under a secret of its own.
+// The number is a keyed pseudo-random function of a count. An observer of any number of ids cannot
+// predict the next one, nor tell how many requests came in between. One thread: each worker has its
+// own, with its own secret.
 #pragma once
 
 #include "base/digest.h"

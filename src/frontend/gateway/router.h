@@ -1,7 +1,7 @@
-// Where a request goes: by its host and its path, both in their one spelling.
+// The route of a request, by its host and its path, both normalised.
 //
 // The most specific route wins, as with rules: an exact host over a wildcard over any, then the
-// path that says more, then the order of the file. Immutable.
+// more specific path, then the order of the file. Immutable.
 #pragma once
 
 #include "frontend/gateway/gateway_options.h"
@@ -18,7 +18,7 @@ class Router {
  public:
   explicit Router(std::span<const RouteOptions> routes);
 
-  // The number of the upstream; nothing: no route.
+  // The index of the upstream; nothing: no matching route.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view host,
                                                 std::string_view path) const noexcept;
 

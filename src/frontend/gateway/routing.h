@@ -1,8 +1,8 @@
 // Options with their routes and upstreams, as one worker uses them.
 //
-// Requests under way keep what they began with; the last one lets it go. Upstreams that are the
-// same in the next options go on there, with their idle connections and what is known of their
-// servers. One thread.
+// Requests in flight keep the Routing that they began with; the last of them frees it. Upstreams
+// that are the same in the next options move there, with their idle connections and the state of
+// their servers. One thread.
 #pragma once
 
 #include "frontend/gateway/gateway_options.h"
@@ -15,12 +15,11 @@
 namespace sluice::gateway {
 
 struct Routing {
-  // `before`: whom this one replaces; null: nobody.
+  // `before`: the Routing that this replaces; null: none.
   Routing(net::EventLoop& loop, net::Resolver& resolver, std::shared_ptr<const GatewayOptions> all,
           const Routing* before);
 
-  // Closes an idle connection to any server, so that its descriptor serves another; false if there
-  // is none.
+  // Closes an idle connection to any server to free its descriptor; false if there is none.
   [[nodiscard]] bool close_an_idle_connection() noexcept;
 
   std::shared_ptr<const GatewayOptions> options;

@@ -7,7 +7,7 @@
 namespace sluice::gateway {
 namespace {
 
-// Nothing: that takes a lookup.
+// Nothing: it needs a lookup.
 std::optional<net::SocketAddress> address_of(const net::Endpoint& endpoint) noexcept {
   switch (endpoint.kind) {
     case net::Endpoint::Kind::any:
@@ -33,7 +33,7 @@ UpstreamConnection::UpstreamConnection(UpstreamServer& server,
 
 void UpstreamConnection::on_stream() {
   if (on_ready_) return on_ready_();
-  // A server that says something unasked, or hangs up: of no more use.
+  // The server sent bytes without a request, or closed: the connection is unusable.
   server_.forget(*this);
 }
 
@@ -66,7 +66,7 @@ void UpstreamServer::look_up() {
 }
 
 void UpstreamServer::on_found(const net::Resolution& found) {
-  // The same answer is given again and again until there is a new one.
+  // The resolver returns the same result until there is a new one.
   if (found && found_ != *found) {
     found_ = *found;
     addresses_.assign(*found_, server_.endpoint.port);
@@ -81,8 +81,8 @@ void UpstreamServer::forget(UpstreamConnection& idle) noexcept {
   delete &idle;
 }
 
-// What a server says unasked, or its end, may have come in this turn of the loop and not been told
-// yet: it must not become somebody's answer. Nor is one of use that leads where nobody is sent.
+// Unexpected bytes or a close may have come in this turn of the loop and not been reported yet:
+// they must not become a response. Connections to ejected addresses are not reused.
 bool UpstreamServer::is_usable(const UpstreamConnection& idle, MonoTime now) const noexcept {
   if (!idle.stream_.is_silent()) return false;
   return !idle.address_->is_ejected(now) || addresses_.are_ejected(now);
@@ -140,12 +140,11 @@ void UpstreamServer::give_back(std::unique_ptr<UpstreamConnection> connection) {
   loop_.set(connection->idle_, options_.keepalive_timeout);
   ++idle_count_;
   idle_.push_front(*connection.release());
-  // Rather the one that was idle longest than the one that was just used: its server will close it
-  // first.
+  // Rather the longest idle connection than the one just used: its server will close it first.
   if (idle_count_ > most) close_idle(std::min(idle_count_ - most, kClosedAtOnce));
 }
 
-// The peak of lately covers those in use as well: the difference is what would be missing if demand
+// The recent peak includes connections in use: the difference is what would be missing if demand
 // were as high again.
 std::size_t UpstreamServer::idle_max() const noexcept {
   const std::size_t in_demand = demand_.peak() - std::min(in_use_, demand_.peak());
@@ -203,7 +202,7 @@ UpstreamServer& UpstreamGroup::choose(std::uint64_t client, const Tried& except,
   if (except.server != nullptr && except.server->addresses_.has_another(except.address, now)) {
     return *except.server;
   }
-  // All are ejected: better the one that was first than none.
+  // All are ejected: better the one ejected first than none.
   return **std::ranges::min_element(servers_, {}, [&except](const auto& server) {
     return std::pair{server.get() == except.server, server->addresses_.ejected_until()};
   });
@@ -213,7 +212,7 @@ bool UpstreamGroup::has_another(const Tried& except, MonoTime now) const noexcep
   return servers_.size() > 1 || servers_.front()->addresses_.has_another(except.address, now);
 }
 
-// Each server's turn comes as often as its weight, and not all at once.
+// Each server's turn comes in proportion to its weight, and not all at once.
 UpstreamServer* UpstreamGroup::next_in_round(const UpstreamServer* except, MonoTime now) noexcept {
   UpstreamServer* next = nullptr;
   std::int64_t weights = 0;
@@ -242,8 +241,8 @@ UpstreamServer* UpstreamGroup::least_in_use(const UpstreamServer* except, MonoTi
   return least;
 }
 
-// Rendezvous: every server draws a lot for the client, and the highest wins. When one is gone, only
-// its clients move.
+// Rendezvous hashing: every server draws a lot for the client, and the highest wins. When a server
+// is removed, only its clients move.
 UpstreamServer* UpstreamGroup::by_hash(std::uint64_t client, const UpstreamServer* except,
                                        MonoTime now) noexcept {
   UpstreamServer* highest = nullptr;

@@ -1,11 +1,10 @@
 // Servers behind the gateway, and the connections to them.
 //
-// Each worker has its own: connections are never handed between threads. The pool of a server
-// follows demand: together with those in use it holds at most as many connections as were in use at
-// once lately, which is never more than the worker has clients. A server is ejected
-// after `max_consecutive_failures`, for `ejection_time`. If all are, the one that was ejected first
-// is tried. Of a name each address is ejected by itself, and the server when all of them are. One
-// thread.
+// Each worker has its own: connections never move between threads. The pool of a server follows
+// demand: idle and used connections together are at most the recent peak of used ones, which is
+// never more than the worker has clients. A server is ejected after `max_consecutive_failures`, for
+// `ejection_time`. If all are ejected, the one ejected first is tried. Each address of a name is
+// ejected by itself, and the server when all of them are. One thread.
 #pragma once
 
 #include "frontend/gateway/gateway_options.h"
@@ -31,7 +30,7 @@ namespace sluice::gateway {
 
 class UpstreamServer;
 
-// Who uses a connection hears when something becomes possible on it.
+// Calls its user when something becomes possible on the connection.
 class UpstreamConnection : public net::ListHook {
  public:
   UpstreamConnection(UpstreamServer& server, UpstreamAddresses::Shared address) noexcept;
@@ -54,13 +53,13 @@ class UpstreamConnection : public net::ListHook {
   const UpstreamAddresses::Shared address_;
   net::Stream stream_;
   net::Timer idle_;
-  net::Callback<> on_ready_;  // none: nobody uses it
+  net::Callback<> on_ready_;  // none: it is idle
   bool used_before_ = false;
 };
 
 class UpstreamServer {
  public:
-  // Names are looked up now, and again from time to time.
+  // Looks up names now, and again from time to time.
   UpstreamServer(net::EventLoop& loop, net::Resolver& resolver, const UpstreamOptions& options,
                  const ServerOptions& server);
   UpstreamServer(const UpstreamServer&) = delete;
@@ -68,38 +67,38 @@ class UpstreamServer {
   ~UpstreamServer();
 
   struct Wanted {
-    bool fresh = false;                       // not one that was used before
-    const UpstreamAddress* except = nullptr;  // not to there, unless there is no other
+    bool fresh = false;                       // never used before
+    const UpstreamAddress* except = nullptr;  // avoided unless it is the only one
   };
   struct Taken {
     std::unique_ptr<UpstreamConnection> connection;
-    UpstreamAddresses::Shared address;  // without a connection: where it failed
+    UpstreamAddresses::Shared address;  // without a connection: the address that failed
     net::IoFailure why{};
-    LocalExhaustion lack = LocalExhaustion::nothing;  // something else: the server is not to blame
+    LocalExhaustion lack = LocalExhaustion::nothing;  // if any: no failure of the server
   };
-  // One that waits idle, or a new one that begins to connect; null if it cannot even begin, or
-  // nobody knows where the server is.
+  // An idle connection, or a new connection in progress. Null if it cannot even begin, or the
+  // server's address is unknown.
   [[nodiscard]] Taken take(const Wanted& wanted, MonoTime now);
-  // A connection on which nothing is in flight; kept if demand was as high lately.
+  // Takes a connection with nothing in flight; kept if the recent demand was as high.
   void give_back(std::unique_ptr<UpstreamConnection> connection);
-  // It is closed.
+  // Closes the connection.
   void drop(std::unique_ptr<UpstreamConnection> connection) noexcept;
-  // Closes some of the idle connections, those that were idle longest first; so many are closed.
+  // Closes at most so many idle connections, longest idle first; returns how many.
   std::size_t close_idle(std::size_t most) noexcept;
 
-  // What became of a request at one of its addresses. True: the address is ejected now, and was not
+  // Reports a failed request at one of its addresses. True: the address is ejected now, and was not
   // before.
   bool failed(UpstreamAddress& address, MonoTime now) noexcept;
   [[nodiscard]] bool is_ejected(MonoTime now) const noexcept { return addresses_.are_ejected(now); }
   [[nodiscard]] const UpstreamAddresses& addresses() const noexcept { return addresses_; }
-  // Its name is being looked up for the first time: soon it can be taken, or it is known why not.
+  // The first lookup of its name is in flight: soon it has an address or an error.
   [[nodiscard]] bool is_sought() const noexcept {
     return found_ == nullptr && lookup_.is_waiting();
   }
-  // Where its name alone does not tell.
+  // The address, if the name alone does not identify it.
   [[nodiscard]] std::optional<IpAddress> address_told(
       const UpstreamAddress& address) const noexcept;
-  // Why nobody knows where it is; empty: somebody does.
+  // Why its address is unknown; empty: it is known.
   [[nodiscard]] const std::string& lost() const noexcept { return lost_; }
 
   [[nodiscard]] const ServerOptions& options() const noexcept { return server_; }
@@ -119,12 +118,12 @@ class UpstreamServer {
   void look_up();
   void on_found(const net::Resolution& found);
 
-  // The resolver remembers, so asking costs little; it knows itself when to look up anew.
+  // The resolver caches and refreshes by itself, so a lookup costs little.
   static constexpr Nanos kAskEvery{std::chrono::seconds{1}};
-  // What counts as lately, where connections are not closed sooner anyway.
+  // The period of recent demand, unless connections are closed sooner anyway.
   static constexpr Nanos kDemandPeriod{std::chrono::seconds{60}};
-  // When demand has fallen, each connection that comes back closes at most as many: a pool of
-  // thousands must not be closed in one turn of the loop.
+  // When demand has fallen, each returned connection closes at most so many: a pool of thousands
+  // must not be closed in one turn of the loop.
   static constexpr std::size_t kClosedAtOnce = 2;
 
   net::EventLoop& loop_;
@@ -138,11 +137,11 @@ class UpstreamServer {
   UpstreamAddresses addresses_;
   std::string lost_;
 
-  net::List<UpstreamConnection> idle_;  // owned; the one used last is the first
+  net::List<UpstreamConnection> idle_;  // owned; the most recently used is the first
   std::size_t idle_count_ = 0;
   std::uint32_t in_use_ = 0;
   PoolDemand demand_;
-  std::int64_t turn_ = 0;   // of the weighted round
+  std::int64_t turn_ = 0;   // of the weighted round robin
   std::uint64_t seed_ = 0;  // for choosing by hash
   std::uint64_t failures_ = 0;
 };
@@ -156,19 +155,19 @@ class UpstreamGroup {
     return is_same_upstream(*options_, options);
   }
 
-  // Where a request was before.
+  // Where a request was tried before.
   struct Tried {
     UpstreamServer* server = nullptr;  // null: nowhere
     const UpstreamAddress* address = nullptr;
   };
-  // The server for the next request; `client` is a hash of who is asking. Not `except`, unless it
-  // is the only one, or has another address and all others are ejected.
+  // The server for the next request; `client` is a hash of the client. Not `except`, unless it is
+  // the only one, or has another address and all others are ejected.
   [[nodiscard]] UpstreamServer& choose(std::uint64_t client, const Tried& except,
                                        MonoTime now) noexcept;
-  // Whether there is anything else to be tried.
+  // Whether there is another server or address to try.
   [[nodiscard]] bool has_another(const Tried& except, MonoTime now) const noexcept;
-  // At most one request in five is asked twice, lest servers in trouble be asked to death: each
-  // that is passed on earns a fifth of another try. What other groups are asked is no matter here.
+  // At most one request in five is retried, lest retries overload failing servers: each forwarded
+  // request earns a fifth of a retry. Each group counts its own requests only.
   void passed_on() noexcept;
   [[nodiscard]] bool may_retry() noexcept;
   [[nodiscard]] const UpstreamOptions& options() const noexcept { return *options_; }

@@ -1,8 +1,8 @@
-// Where a server is: at one address, or at as many as its name has, and how each of them fared.
+// The addresses of a server, one or as many as its name has, and the health of each.
 //
-// An address that fails several times in a row is ejected for a while by itself, since others of
-// the same name may be well. What is known of one stays for as long as the name has it, and what is
-// under way may outlive that. Only `assign` allocates. One thread.
+// An address with several consecutive failures is ejected by itself, since other addresses of the
+// name may be healthy. Its state lasts as long as the name has it; requests in flight may outlive
+// that. Only `assign` allocates. One thread.
 #pragma once
 
 #include "net/lookup.h"
@@ -22,14 +22,14 @@ struct UpstreamOptions;
 
 class UpstreamAddress {
  public:
-  // Nothing: nobody knows yet.
+  // Nothing: not known yet.
   explicit UpstreamAddress(const std::optional<net::SocketAddress>& where) noexcept
       : where_(where) {}
 
   [[nodiscard]] const std::optional<net::SocketAddress>& where() const noexcept { return where_; }
-  // True: with this failure it is ejected, and was not before it last succeeded.
+  // True: this failure ejects it, for the first time since it last succeeded.
   bool failed(const UpstreamOptions& options, MonoTime now) noexcept;
-  // True: it was ejected, and is well again.
+  // True: it was ejected, and has recovered.
   bool succeeded() noexcept {
     failures_in_a_row_ = 0;
     return std::exchange(awaits_recovery_, false);
@@ -40,7 +40,7 @@ class UpstreamAddress {
  private:
   std::optional<net::SocketAddress> where_;
   std::uint32_t failures_in_a_row_ = 0;
-  bool awaits_recovery_ = false;  // and has not succeeded since
+  bool awaits_recovery_ = false;  // ejected, without success since
   MonoTime ejected_until_;
 };
 
@@ -51,13 +51,13 @@ class UpstreamAddresses {
   explicit UpstreamAddresses(const std::optional<net::SocketAddress>& only)
       : all_{std::make_shared<UpstreamAddress>(only)} {}
 
-  // Those that a name has now, at least one.
+  // Sets the addresses that the name has now, at least one.
   void assign(const net::Addresses& found, std::uint16_t port);
 
-  // Of those that are not ejected, each in turn. If all are, the one that was ejected first.
-  // Not `except`, unless it is the only one.
+  // Round robin over addresses that are not ejected. If all are, the one ejected first. Not
+  // `except`, unless it is the only one.
   [[nodiscard]] const Shared& next(const UpstreamAddress* except, MonoTime now) noexcept;
-  // One that is not ejected.
+  // An address that is not ejected.
   [[nodiscard]] bool has_another(const UpstreamAddress* except, MonoTime now) const noexcept;
   [[nodiscard]] bool are_ejected(MonoTime now) const noexcept {  // all of them
     return !has_another(nullptr, now);
@@ -65,7 +65,7 @@ class UpstreamAddresses {
   [[nodiscard]] MonoTime ejected_until() const noexcept;  // until the first is not
 
   [[nodiscard]] const std::vector<Shared>& all() const noexcept { return all_; }  // never empty
-  [[nodiscard]] std::size_t ejected(MonoTime now) const noexcept;                 // so many
+  [[nodiscard]] std::size_t ejected(MonoTime now) const noexcept;                 // how many
 
  private:
   [[nodiscard]] Shared at(const net::SocketAddress& where) const;

@@ -1,4 +1,4 @@
-// What may be written about servers behind the gateway, and about the way to them.
+// The grammar of upstreams and of the connections to them.
 #include "config/formats.h"
 #include "frontend/frontend.h"
 #include "frontend/gateway/gateway_grammar.h"

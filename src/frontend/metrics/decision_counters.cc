@@ -13,7 +13,7 @@ using engine::Op;
 using engine::Reason;
 using metrics::Shard;
 
-// Those for which requests are refused.
+// The reasons for rejections.
 constexpr std::array kReasons{
     Reason::limited,         Reason::never,
     Reason::queue_full,      Reason::blocked,
@@ -59,8 +59,7 @@ DecisionCounters::DecisionCounters(metrics::Registry& registry,
 const DecisionCounters::OfRule& DecisionCounters::of(const rules::Rule* rule) const noexcept {
   if (rule == nullptr) return by_none_;
   const std::span<const rules::Rule> rules = rules_->rules();
-  // An op may have been decided by rules that were replaced since. The order of unrelated pointers
-  // is the business of std::less.
+  // The op's rules may have been replaced since. Only std::less orders unrelated pointers.
   const std::less<> before;
   if (before(rule, rules.data()) || !before(rule, rules.data() + rules.size())) return by_others_;
   return by_rule_[static_cast<std::size_t>(rule - rules.data())];
@@ -74,7 +73,7 @@ void DecisionCounters::count(Shard shard, const Op& op) const noexcept {
   if (op.action != engine::Action::pass) {
     refusals_[static_cast<std::size_t>(op.reason)].add(shard);
   }
-  // The limits of a rule stand beside one another, and it allows what all of them allow.
+  // The limits of a rule are adjacent, and the rule allows what all of them allow.
   bool binding_had_a_say = false;
   for (std::size_t i = 0; i < op.limits().size();) {
     const engine::LimitOutcome& first = op.limits()[i];
@@ -82,13 +81,13 @@ void DecisionCounters::count(Shard shard, const Op& op) const noexcept {
     for (; i < op.limits().size() && op.limits()[i].rule == first.rule; ++i) {
       allowed &= op.limits()[i].decision.allowed();
     }
-    // A full queue refuses what its limit would have held.
+    // A full queue rejects requests that its limit would have queued.
     if (op.reason == Reason::queue_full && first.rule == op.rule) allowed = false;
     add(shard, first.rule, word_of(allowed, first.shadow));
     of(first.rule).hits.add(shard, first.cost);
     binding_had_a_say |= first.rule == op.rule;
   }
-  // A block, a list or a failure decides without asking limits, though others may have been asked.
+  // A block, a list or a failure decides without limits, though other rules may have used theirs.
   const bool is_decided_apart =
       op.limits().empty() || op.action != engine::Action::pass || op.reason == Reason::store_failed;
   if (is_decided_apart && !binding_had_a_say) add(shard, op.rule, decision_word(op));

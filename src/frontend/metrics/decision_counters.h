@@ -1,7 +1,7 @@
-// Counts decisions by rule, without looking a name up.
+// Counts decisions by rule, without looking up names.
 //
-// Made once for each set of rules, on the control road; the same names count on where they were.
-// Immutable, so workers share it, each with a shard of its own.
+// Made once for each set of rules, off the request path; known names keep their counters.
+// Immutable, so workers share it, each with its own shard.
 #pragma once
 
 #include "engine/op.h"
@@ -19,8 +19,8 @@ class DecisionCounters {
  public:
   DecisionCounters(metrics::Registry& registry, std::shared_ptr<const rules::RuleSet> rules);
 
-  // What every rule said that had a say, and why the request was refused if it was. The op is
-  // decided and not settled yet.
+  // Counts the decision of every rule involved, and the reason of a rejection. The op is decided
+  // and not settled yet.
   void count(metrics::Shard shard, const engine::Op& op) const noexcept;
 
  private:
@@ -36,9 +36,9 @@ class DecisionCounters {
 
   std::shared_ptr<const rules::RuleSet> rules_;
   std::vector<OfRule> by_rule_;             // in the order of the rules
-  OfRule by_none_;                          // no rule had a say
+  OfRule by_none_;                          // no rule decided
   OfRule by_others_;                        // decided by rules of an earlier set
-  std::vector<metrics::Counter> refusals_;  // by reason; of nothing for those that refuse nobody
+  std::vector<metrics::Counter> refusals_;  // by reason; empty for reasons that never reject
 };
 
 }  // namespace sluice::frontend

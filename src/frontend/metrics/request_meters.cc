@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 6> kClassNames{"none", "1xx", "2xx", "3xx
 constexpr std::array<std::string_view, 8> kResultNames{"1xx", "2xx",     "3xx",    "4xx",
                                                        "5xx", "timeout", "failed", "client_closed"};
 
-// 0: there was no answer, or none of a class that is known.
+// 0: no response, or none of a known class.
 std::size_t class_of(std::uint16_t status) noexcept {
   const std::size_t hundreds = status / 100U;
   return hundreds < kClassNames.size() ? hundreds : 0;
@@ -50,9 +50,9 @@ UpstreamMeters::UpstreamMeters(Registry& registry, std::string_view upstream)
   }
 }
 
-// What the gateway says for a server that did not: 504 if it took too long, 502 if it could not be
-// reached or made no sense, 503 if the gateway itself lacked something. Anything else is the
-// client's doing.
+// The gateway's status for a failed server: 504 if it timed out, 502 if it was unreachable or its
+// response malformed, 503 if the gateway itself lacked something. Anything else is the client's
+// doing.
 std::size_t UpstreamMeters::result_of(const AccessRecord& record) noexcept {
   if (record.upstream.broke_off) return kFailed;
   if (const std::size_t answered = class_of(record.upstream.status)) return answered - 1;

@@ -1,8 +1,8 @@
-// Counts requests as they end: by what was answered, by where they were passed on to.
+// Counts requests as they end: by response, and by upstream.
 //
-// Made on the control road; the same names count on where they were. Immutable, so workers share
-// them, each with a shard of its own: a request costs a handful of additions to cells that nobody
-// else writes.
+// Made off the request path; known names keep their counters. Immutable, so workers share them,
+// each with its own shard: a request costs a handful of additions to cells that no other worker
+// writes.
 #pragma once
 
 #include "frontend/access_log/access_record.h"
@@ -42,7 +42,7 @@ class UpstreamMeters {
   void ended(metrics::Shard shard, const AccessRecord& record) const noexcept;
 
  private:
-  // 1xx to 5xx, then those without an answer.
+  // 1xx to 5xx, then requests without a response.
   static constexpr std::size_t kTimeout = 5;
   static constexpr std::size_t kFailed = 6;
   static constexpr std::size_t kClientClosed = 7;

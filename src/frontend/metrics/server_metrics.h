@@ -1,5 +1,5 @@
-// What a server counts: the table of all its metrics, in one place so that documentation can be
-// compared with it.
+// The table of all metrics of a server, in one place so that the documentation can be compared with
+// it.
 #pragma once
 
 #include "metrics/registry.h"
@@ -13,13 +13,13 @@ using metrics::Metric;
 
 // ---- decisions --------------------------------------------------------------------------------
 
-// Rules are bounded by configuration to ten thousand, of five words each.
+// The configuration bounds rules to ten thousand, with five words each.
 inline constexpr Metric kDecisions{
     .name = "sluice_decisions_total",
     .help = "Decisions of rules; rule is empty for requests that match no rule.",
     .labels = {"domain", "rule", "decision"},
     .series_max = 60'000};
-// What requests cost, allowed or not: one unit each, unless the rule says otherwise.
+// The cost of requests, allowed or not: one unit each, unless the rule says otherwise.
 inline constexpr Metric kHits{
     .name = "sluice_hits_total",
     .help = "Units that requests cost under a rule, rejected requests included.",
@@ -173,7 +173,7 @@ inline constexpr Metric kRulesInSync{
 
 [[nodiscard]] std::span<const Metric* const> server_metrics() noexcept;
 
-// Makes all of them known, so that a page names them before they are first counted.
+// Declares all metrics, so that a page names them before they are first counted.
 void declare_server_metrics(metrics::Registry& registry);
 
 }  // namespace sluice::frontend

@@ -17,7 +17,7 @@ namespace {
 using engine::Op;
 using engine::Reason;
 
-// The rule that refused may have its own words for it; those for our trouble are ours.
+// The rejecting rule may have its own response; internal errors have the gateway's.
 const rules::Action* own_words(const Op& op) noexcept {
   switch (op.reason) {
     case Reason::limited:
@@ -34,7 +34,7 @@ bool has_header(const rules::Action* over, std::string_view lower_name) noexcept
          });
 }
 
-// How long the body is, and how long the connection lives, is not for a rule to say.
+// A rule may not set the length of the body or the lifetime of the connection.
 bool may_be_written(std::string_view name) noexcept {
   return net::known_header(name) == net::KnownHeader::other;
 }
@@ -57,13 +57,13 @@ void write_body_headers(net::HeadWriter& head, std::string_view content_type,
   head.framing({.kind = net::BodyFraming::Kind::length, .length = body.size()});
 }
 
-// A status without a name of its own.
+// A status may have no name of its own.
 std::string_view title_of(std::uint16_t status) noexcept {
   const std::string_view phrase = net::reason_phrase(status);
   return phrase.empty() ? "Rejected" : phrase;
 }
 
-// The form in which nothing but headers is sent, with the status among them.
+// The trailers-only form: the status is among the headers.
 void write_grpc(net::HeadWriter& head, std::string_view content_type, GrpcStatus status,
                 std::string_view message) noexcept {
   constexpr std::size_t kTypeBytes = 64;
@@ -77,7 +77,7 @@ void write_grpc(net::HeadWriter& head, std::string_view content_type, GrpcStatus
   head.own_line("Cache-Control: no-store");
 }
 
-// Milliseconds after which a client may try again; -1: it should not at all.
+// Milliseconds until the client may retry; -1: it should not retry.
 void write_pushback(net::HeadWriter& head, const Op& op) noexcept {
   if (op.reason == Reason::never) return head.own_header("grpc-retry-pushback-ms", "-1");
   const std::optional<std::uint64_t> wait_s = retry_after_s(op);

@@ -1,10 +1,9 @@
-// What the gateway itself answers: refusals of the engine, and failures of its own.
+// The gateway's own responses: rejections by the engine, and failures of its own.
 //
-// Heads go to a HeadWriter, to which the caller adds what concerns the connection; bodies are
-// problem documents (RFC 9457) in a buffer of the caller's, or the rule's own. gRPC clients get
-// their status in the headers of a 200, since anything else they read as "unavailable". An answer
-// names rules and numbers, never keys or who was asking. Immutable, so workers share one; nothing
-// is allocated.
+// Headers go to a HeadWriter, to which the caller adds the connection's headers. Bodies are problem
+// documents (RFC 9457) in the caller's buffer, or the rule's own. gRPC clients get their status in
+// the headers of a 200, since they read any other status as "unavailable". A response names rules
+// and numbers, never keys or clients. Immutable, so workers share one; no allocation.
 #pragma once
 
 #include "engine/op.h"
@@ -21,26 +20,26 @@
 
 namespace sluice::frontend {
 
-// What an answer needs to know of its request.
+// What a response needs to know of its request.
 struct Asking {
   WallTime now;
   std::string_view client;        // for the partition key of rate limit headers
   std::string_view request_id;    // shown in problem documents
-  std::string_view content_type;  // of the request: tells gRPC clients
+  std::string_view content_type;  // of the request: identifies gRPC clients
   bool is_head = false;
   bool is_cors = false;  // it has an Origin
 };
 
-// Something that went wrong in the gateway, or beyond it.
+// A failure in the gateway or upstream.
 struct Failure {
   std::uint16_t status = 500;
-  std::string_view detail;  // for people; empty: the usual words
+  std::string_view detail;  // for people; empty: the usual text
   std::optional<std::uint64_t> retry_after_s;
-  std::string_view allow;               // the methods that are, for 405
-  const engine::Op* charged = nullptr;  // what the request was counted by: clients are told
+  std::string_view allow;               // the allowed methods, for 405
+  const engine::Op* charged = nullptr;  // the request's charges, for rate headers
 };
 
-// Enough for every problem document; of many violated policies as many are named as fit.
+// Enough for every problem document. Of many violated policies it names as many as fit.
 inline constexpr std::size_t kProblemBytesMax = 4096;
 
 class Answers {
@@ -51,8 +50,8 @@ class Answers {
 
   [[nodiscard]] const RateHeaders& rate_headers() const noexcept { return rate_headers_; }
 
-  // All of the head but the empty line, and the body, which is empty for HEAD and for gRPC. It
-  // stands in `room` or in the rule, and is good until the op is settled. For ops that reject.
+  // Writes all headers but the empty line. Returns the body, which is empty for HEAD and gRPC. It
+  // is in `room` or the rule, and valid until the op is settled. For ops that reject.
   [[nodiscard]] std::string_view refuse(net::HeadWriter& head, std::span<char> room,
                                         const engine::Op& op, const Asking& asking) const noexcept;
 

@@ -23,12 +23,12 @@ void put_varint(TextWriter& writer, std::uint64_t value) noexcept {
 }
 
 void put_number(TextWriter& writer, unsigned field, std::uint64_t value) noexcept {
-  if (value == 0) return;  // which is what an absent field means
+  if (value == 0) return;  // an absent field means 0
   put_varint(writer, field << 3U);
   put_varint(writer, value);
 }
 
-// A text, or a message inside the message: whole, or not at all.
+// A text, or a nested message: whole, or not at all.
 void put_bytes(TextWriter& writer, unsigned field, std::string_view bytes) noexcept {
   const std::size_t before = writer.size();
   put_varint(writer, field << 3U | 2U);
@@ -60,7 +60,7 @@ void put_retry_info(TextWriter& status, Nanos delay) noexcept {
   put_detail(status, kRetryInfo, info.text());
 }
 
-// QuotaFailure.Violation: which limit, and what it is.
+// QuotaFailure.Violation: the limit and its description.
 void put_violation(TextWriter& failure, const LimitView& view) noexcept {
   std::array<char, 256> subject_room;
   TextWriter subject{subject_room};

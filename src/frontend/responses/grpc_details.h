@@ -1,8 +1,8 @@
-// grpc-status-details-bin: a refusal in the words of google.rpc, for programs.
+// grpc-status-details-bin: a rejection as google.rpc messages, for programs.
 //
-// A google.rpc.Status with RetryInfo, when it may be tried again, and QuotaFailure, which limits
-// are reached; that is what client libraries of gRPC look for. Written by hand: three messages of
-// a few fields are no reason for a generator. Pure; no allocation.
+// A google.rpc.Status with RetryInfo, which says when to retry, and QuotaFailure, which names the
+// exceeded limits; gRPC client libraries look for these. Written by hand: three messages of a few
+// fields do not justify a generator. Pure; no allocation.
 #pragma once
 
 #include "engine/op.h"
@@ -14,11 +14,11 @@
 
 namespace sluice::frontend {
 
-// Enough for every refusal; of many violated limits as many are named as fit.
+// Enough for every rejection. Of many violated limits it names as many as fit.
 inline constexpr std::size_t kStatusDetailsBytesMax = 2048;
 
-// The value of the header: base64 without padding. Empty for refusals that have nothing to do with
-// limits. `message` is that of the status.
+// The value of the header: base64 without padding. Empty for rejections without a limit. `message`
+// is that of the status.
 [[nodiscard]] std::string_view write_status_details(std::span<char> room, const engine::Op& op,
                                                     std::string_view message) noexcept;
 

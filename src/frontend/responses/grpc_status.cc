@@ -47,7 +47,7 @@ GrpcStatus grpc_status(std::uint16_t http_status) noexcept {
     case 431: return GrpcStatus::invalid_argument;
     case 401: return GrpcStatus::unauthenticated;
     case 403: return GrpcStatus::permission_denied;
-    // A method that nobody serves: a server of gRPC would say the same.
+    // A method that is not served: a gRPC server sends the same.
     case 404:
     case 405:
     case 501:

@@ -1,4 +1,4 @@
-// Answers in the words of gRPC. Pure; no allocation.
+// Responses as gRPC statuses. Pure; no allocation.
 #pragma once
 
 #include "engine/op.h"
@@ -27,7 +27,7 @@ enum class GrpcStatus : std::uint8_t {
 [[nodiscard]] GrpcStatus grpc_status(engine::Reason reason) noexcept;
 [[nodiscard]] GrpcStatus grpc_status(std::uint16_t http_status) noexcept;
 
-// grpc-message: what is not printable ASCII, and percent signs, as %xx. What does not fit is cut.
+// grpc-message: percent signs and all but printable ASCII as %xx, cut to the room.
 [[nodiscard]] std::string_view percent_encode(std::string_view text, std::span<char> room) noexcept;
 
 }  // namespace sluice::frontend

@@ -32,7 +32,7 @@ Nanos period_of(const Limit& limit) noexcept {
   return limit.unit ? calendar_period(*limit.unit) : limit.period;
 }
 
-// Nearly all dividends fit 64 bits, which are divided several times faster than 128.
+// Nearly all dividends fit 64 bits, whose division is several times faster than 128.
 Uint128 ceil_div_wide(Uint128 dividend, std::uint64_t divisor) noexcept {
   if (dividend > std::numeric_limits<std::uint64_t>::max()) [[unlikely]] {
     return ceil_div(dividend, Uint128{divisor});
@@ -40,7 +40,7 @@ Uint128 ceil_div_wide(Uint128 dividend, std::uint64_t divisor) noexcept {
   return ceil_div(static_cast<std::uint64_t>(dividend), divisor);
 }
 
-// A large burst that comes back slowly takes centuries, more than 64 bits have nanoseconds.
+// A large burst with a slow refill takes centuries, more nanoseconds than 64 bits hold.
 Uint128 time_to_refill(std::uint64_t capacity, std::uint64_t amount,
                        std::uint64_t period) noexcept {
   return ceil_div_wide(Uint128{capacity} * period, amount);
@@ -53,8 +53,8 @@ bool is_bucket(const Limit& limit) noexcept {
   return drains && limit.refill.value_or(Refill::continuous) == Refill::continuous;
 }
 
-// How long no more than what is left should be used. Where a request was refused, until it fits;
-// else until all of it is back. A bucket that is just empty has something again much earlier.
+// For how long no more than `remaining` should be used. For a rejected request, until it fits; else
+// until all of it is back. A bucket that is just empty has a unit again much earlier.
 Nanos available_in(const LimitOutcome& outcome) noexcept {
   const Decision& decision = outcome.decision;
   if (!decision.allowed() && decision.retry_after) return *decision.retry_after;
@@ -66,7 +66,7 @@ Nanos available_in(const LimitOutcome& outcome) noexcept {
   return decision.reset_after;
 }
 
-// The refusal began a block, which lasts longer than what any limit of the rule asks for.
+// The rejection began a block, which lasts longer than any limit of the rule demands.
 bool began_block(const Op& op) noexcept {
   if (op.rule == nullptr || !op.rule->block || !op.decision.retry_after) return false;
   return std::ranges::none_of(op.limits(), [&](const LimitOutcome& one) {
@@ -74,8 +74,8 @@ bool began_block(const Op& op) noexcept {
   });
 }
 
-// A client that waits as long as it is told must not be told of a longer wait beside it, nor of a
-// shorter one where the rule will not hear it before.
+// Beside Retry-After, a client must not see a longer wait, nor a shorter one if the rule blocks it
+// until then.
 Nanos in_step_with_retry(Nanos time, const Op& op, const LimitOutcome& outcome) noexcept {
   const bool is_used_up = op.action != Action::pass && outcome.decision.remaining == 0;
   if (!is_used_up || !op.decision.retry_after) return time;
@@ -107,7 +107,7 @@ std::uint64_t seconds_rounded_up(Nanos time) noexcept {
 Policy policy_of(const Limit& limit, std::uint64_t amount, std::uint64_t capacity) noexcept {
   if (limit.algorithm == Algorithm::concurrency) return {.quota = capacity, .window_s = 0};
   const auto period = static_cast<std::uint64_t>(period_of(limit).count());
-  // What comes at once at the end of a period and finds no room is lost.
+  // Units that are refilled at once at the end of a period and exceed the capacity are lost.
   if (limit.refill == Refill::interval) amount = std::min(amount, capacity);
   if (amount == 0 || period == 0) return {.quota = capacity, .window_s = 0};
 
@@ -146,7 +146,7 @@ std::string_view name_of(const LimitView& view, std::span<char> room) noexcept {
 
 LimitView LimitViews::look_at(std::size_t place) const noexcept {
   const LimitOutcome& outcome = op_.limits()[place];
-  // Limits of one rule stand beside one another.
+  // Limits of one rule are adjacent.
   std::size_t first = place;
   while (first > 0 && op_.limits()[first - 1].rule == outcome.rule) --first;
   std::size_t end = place + 1;
@@ -188,7 +188,7 @@ std::optional<std::uint64_t> retry_after_s(const Op& op) noexcept {
     case Reason::limited:
     case Reason::queue_full:
     case Reason::blocked:
-      // Of requests in flight nobody knows when they end: the shortest wait there is.
+      // The end of requests in flight is unknown: the shortest possible wait.
       return std::max<std::uint64_t>(seconds_rounded_up(op.decision.retry_after.value_or(kSecond)),
                                      1);
     case Reason::store_failed: return 1;

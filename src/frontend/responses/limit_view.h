@@ -1,5 +1,5 @@
-// What clients are told about the limits of a decided request: names, quotas, windows, what is left
-// and for how long. Pure; nothing is allocated, views are computed when they are looked at.
+// What clients learn about the limits of a decided request: names, quotas, windows, remaining units
+// and times. Pure; no allocation. Views are computed on access.
 //
 // Everything is rounded against the client: a stated rate is never above the enforced one, a stated
 // wait never shorter than the real one.
@@ -18,17 +18,17 @@
 
 namespace sluice::frontend {
 
-// So much in so long.
+// A quota per window.
 struct Policy {
   std::uint64_t quota = 0;
-  std::uint64_t window_s = 0;  // 0: there is none, it is about requests in flight
+  std::uint64_t window_s = 0;  // 0: none, it limits requests in flight
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 
-// Of a limit whose amount and capacity are in force. A capacity above the amount is stated with the
-// time that it takes to come back, so that no more than the quota is ever left. A period below a
-// second is stated as its rate per second. Months and years are the longest there are.
+// For a limit with the amount and capacity in force. A capacity above the amount is stated with its
+// refill time, so that `remaining` never exceeds the quota. A period below a second is stated as
+// its rate per second. Months and years have their longest length.
 [[nodiscard]] Policy policy_of(const Limit& limit, std::uint64_t amount,
                                std::uint64_t capacity) noexcept;
 
@@ -50,12 +50,12 @@ struct LimitView {
 
 // rule, rule.limit or rule.2: the same name in headers, problem documents and logs.
 void write_name(TextWriter& writer, const LimitView& view) noexcept;
-// The same as a text: the rule's name where that is all, else in `room`, cut where there is none.
+// The same as text: the rule's name if that is all, else in `room`, cut to it.
 [[nodiscard]] std::string_view name_of(const LimitView& view, std::span<char> room) noexcept;
 
-// Of an op that is decided and not settled yet. A request that a block refused has one view, of the
-// block, since its limits were not asked. The last view is kept: nearly all ops have one limit, and
-// an answer looks at it several times.
+// For an op that is decided and not settled yet. A request that a block rejects has one view, of
+// the block, since its limits are not checked. The last view is cached: nearly all ops have one
+// limit, and a response reads it several times.
 class LimitViews {
  public:
   explicit LimitViews(const engine::Op& op, bool with_shadows = false) noexcept
@@ -70,8 +70,8 @@ class LimitViews {
     }
   }
 
-  // The one that binds: refused rather than allowed, `never` first, then the longest wait; allowed,
-  // the least that is left, then the longest until it is whole.
+  // The binding limit. Rejected comes before allowed. If rejected: `never` first, then the longest
+  // wait. If allowed: the least remaining, then the longest until it is whole.
   [[nodiscard]] std::optional<LimitView> tightest() noexcept;
 
  private:
@@ -93,8 +93,8 @@ class LimitViews {
   LimitView kept_;
 };
 
-// The value of Retry-After: whole seconds, rounded up, at least one. Nothing for requests that
-// pass, and where waiting does not help.
+// The value of Retry-After: whole seconds, rounded up, at least one. Nothing for allowed requests,
+// and if waiting does not help.
 [[nodiscard]] std::optional<std::uint64_t> retry_after_s(const engine::Op& op) noexcept;
 
 }  // namespace sluice::frontend

@@ -33,7 +33,7 @@ void put_retry_and_id(TextWriter& writer, const Problem& problem) noexcept {
   }
 }
 
-// As many as there is room for, and always the end of the list.
+// As many as fit, and always the end of the list.
 void put_violated(TextWriter& writer, LimitViews& views, std::size_t room) noexcept {
   constexpr std::string_view kEnd = "]}";
   bool is_first = true;
@@ -86,7 +86,7 @@ void put_limit(TextWriter& writer, LimitViews& views) noexcept {
   writer.put(" is reached.");
 }
 
-// Words of ours, in which nothing has to be escaped.
+// The gateway's own text: nothing has to be escaped.
 void put_detail(TextWriter& writer, const Op& op, LimitViews& views) noexcept {
   switch (op.reason) {
     case Reason::limited: put_limit(writer, views); break;

@@ -14,28 +14,28 @@ namespace sluice::frontend {
 inline constexpr std::string_view kProblemContentType = "application/problem+json";
 
 struct Problem {
-  std::string_view type = "about:blank";  // of ours, as the title: nothing in them is escaped
+  std::string_view type = "about:blank";  // the gateway's, like the title: never escaped
   std::string_view title;
   std::uint16_t status = 500;
   std::string_view detail;
   std::optional<std::uint64_t> retry_after_s;
   std::string_view request_id;
-  // Says why in place of `detail`, and names the policies that were violated.
+  // Replaces `detail` by the reason, and names the violated policies.
   const engine::Op* refused = nullptr;
 };
 
-// The document; empty if there is no room for it.
+// The document; empty if it does not fit.
 [[nodiscard]] std::string_view write_problem(std::span<char> room, const Problem& problem) noexcept;
 
-// What kind of problem a refusal is. Clients tell their own quota from our trouble by it.
+// The type of a rejection. Clients tell their own quota from the server's trouble by it.
 [[nodiscard]] std::string_view problem_type(engine::Reason reason) noexcept;
-// The same of a status that the gateway answers with by itself.
+// The same for a status of the gateway's own.
 [[nodiscard]] std::string_view problem_type(std::uint16_t status) noexcept;
 
-// Why a request was refused, in a sentence or two.
+// Why a request was rejected, in a sentence or two.
 inline constexpr std::size_t kDetailBytesMax = 256;
 [[nodiscard]] std::string_view write_detail(std::span<char> room, const engine::Op& op) noexcept;
-// The usual words about a status.
+// The usual text for a status.
 [[nodiscard]] std::string_view usual_detail(std::uint16_t status) noexcept;
 
 }  // namespace sluice::frontend

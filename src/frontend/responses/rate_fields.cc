@@ -13,8 +13,7 @@ namespace {
 
 using Role = RateHeaders::Role;
 
-// Names are 64 characters each at most, by the grammar of rules, and cut where they come from
-// elsewhere and are not.
+// The grammar of rules limits names to 64 characters each; longer ones from elsewhere are cut.
 constexpr std::size_t kNameBytes = 160;
 
 // ---- structured fields ------------------------------------------------------------------------
@@ -24,8 +23,7 @@ std::uint64_t sf_integer(std::uint64_t value) noexcept {
   return std::min<std::uint64_t>(value, 999'999'999'999'999);
 }
 
-// Printable ASCII between quotes. Other characters have no place in it. The same ones are escaped
-// as in JSON.
+// Printable ASCII between quotes. Other characters are not allowed. Escapes the same ones as JSON.
 void put_sf_string(TextWriter& writer, std::string_view text) noexcept {
   if (is_plain_in_json(text)) return writer.put("\"", text, "\"");
   writer.put('"');
@@ -47,7 +45,7 @@ void put_parameter(TextWriter& writer, char name, std::uint64_t value) noexcept 
   writer.number(sf_integer(value));
 }
 
-// What the drafts call the parameters of RateLimit.
+// The parameter names of RateLimit in the drafts.
 struct RateParameters {
   char available;
   char window;
@@ -73,7 +71,7 @@ void put_rate(TextWriter& item, const LimitView& view, const FieldStyle& style) 
   const RateParameters& names = style.family == Family::ietf_next ? kDraftNext : kDraft11;
   put_name(item, view);
   put_parameter(item, names.available, view.remaining);
-  // Nobody knows when requests in flight end.
+  // The end of requests in flight is unknown.
   if (view.policy.window_s > 0 || !view.has_policy) {
     put_parameter(item, names.window, seconds_rounded_up(view.available_in));
   }
@@ -96,7 +94,7 @@ void put_dictionary(TextWriter& item, const LimitView& view) noexcept {
   item.number(seconds_rounded_up(view.available_in));
 }
 
-// Names of rules from elsewhere may hold what a header may not.
+// Rule names from elsewhere may contain characters that a header may not.
 void write_plain(net::HeadWriter& writer, std::string_view name, std::string_view value) noexcept {
   std::array<char, kNameBytes> room;
   TextWriter plain{room};
@@ -121,7 +119,7 @@ std::uint64_t reset_of(const LimitView& view, const FieldStyle& style) noexcept 
 
 // ---- the origin's -----------------------------------------------------------------------------
 
-// The field that says what is left: by itself, or within a dictionary.
+// The field with the remaining units: by itself, or within a dictionary.
 bool tells_remaining(Role role) noexcept { return role == Role::remaining || role == Role::rate; }
 
 std::optional<std::uint64_t> remaining_in(Role role, std::string_view value) noexcept {
@@ -144,8 +142,8 @@ const RateHeaders::Field* field_named(const RateHeaders::FamilyFields& fields,
   return nullptr;
 }
 
-// Lists of named items can be joined, unless what the origin wrote is no such list: an older draft,
-// whose fields have the same names.
+// Lists of named items can be joined, unless the origin's value is no such list: an older draft has
+// fields of the same names.
 Beside compare_lists(const RateHeaders::FamilyFields& fields,
                      std::span<const HeaderView> origin) noexcept {
   for (const HeaderView& header : origin) {
@@ -195,7 +193,7 @@ void write_number(net::HeadWriter& writer, const RateHeaders::Field& field, cons
   }
 }
 
-// ---- beside what the origin wrote -------------------------------------------------------------
+// ---- beside the origin's headers --------------------------------------------------------------
 
 Beside compare_with_origin(const RateHeaders::FamilyFields& fields, std::uint64_t remaining,
                            std::span<const HeaderView> origin) noexcept {

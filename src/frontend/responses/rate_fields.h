@@ -1,5 +1,5 @@
-// How single rate limit headers are spelled: structured fields (RFC 9651) and plain numbers. Used
-// by rate_headers.cc alone. Nothing allocates.
+// The syntax of single rate limit headers: structured fields (RFC 9651) and plain numbers. Used by
+// rate_headers.cc alone. No allocation.
 #pragma once
 
 #include "base/text_writer.h"
@@ -18,7 +18,7 @@ namespace sluice::frontend {
 
 // ---- writing ----------------------------------------------------------------------------------
 
-// A list may stand on several lines of the same name, so one that gets long goes on in the next.
+// A list may span several lines of the same name, so a long list continues on the next line.
 class ListLine {
  public:
   ListLine(net::HeadWriter& writer, std::string_view name) noexcept
@@ -26,7 +26,7 @@ class ListLine {
   ListLine(const ListLine&) = delete;
   ListLine& operator=(const ListLine&) = delete;
 
-  // `write` puts one item behind those that are there. One that is longer than a line is left out.
+  // `write` appends one item. An item longer than a line is omitted.
   template <class Write>
   void add(const Write& write) noexcept {
     if (text_.size() > 0) {
@@ -61,7 +61,7 @@ struct FieldStyle {
 [[nodiscard]] constexpr bool is_list_of_names(Family family) noexcept {
   return family == Family::ietf_11 || family == Family::ietf_next;
 }
-// Whether a list has one element whatever happens.
+// Whether a list always has exactly one element.
 [[nodiscard]] constexpr bool shows_one(Family family, RateHeaders::Role role) noexcept {
   return family == Family::ietf_07 && role == RateHeaders::Role::rate;
 }
@@ -71,11 +71,11 @@ void add_item(ListLine& line, RateHeaders::Role role, const LimitView& view,
 void write_number(net::HeadWriter& writer, const RateHeaders::Field& field, const LimitView& view,
                   const FieldStyle& style) noexcept;
 
-// ---- beside what the origin wrote -------------------------------------------------------------
+// ---- beside the origin's headers --------------------------------------------------------------
 
 enum class Beside : std::uint8_t { origin_alone, both, ours_alone };
 
-// Whose word stands. Of plain numbers the stricter one; what cannot be read is left alone.
+// Which value stays. Of plain numbers the stricter one; unreadable values of the origin stay.
 [[nodiscard]] Beside compare_with_origin(const RateHeaders::FamilyFields& fields,
                                          std::uint64_t remaining,
                                          std::span<const HeaderView> origin) noexcept;

@@ -113,7 +113,7 @@ std::optional<Diagnostic> clash_in(std::span<const RateHeaders::FamilyFields> fa
   return std::nullopt;
 }
 
-constexpr std::size_t kPartitionBytes = 12;  // as many as tell clients apart: 16 letters
+constexpr std::size_t kPartitionBytes = 12;  // enough to tell clients apart: 16 letters
 constexpr std::size_t kPartitionLetters = base64_encoded_size(kPartitionBytes);
 
 }  // namespace

@@ -1,8 +1,8 @@
-// The headers that tell clients where they stand.
+// The headers that tell clients their limits and usage.
 //
-// Several families exist, older and newer, and clients know one or the other; any number of them
-// can be on as long as no two write the same header. Made once from configuration; immutable, so
-// workers share it. Writing allocates nothing.
+// There are several families, older and newer, and each client knows some. Any number can be on as
+// long as no two write the same header. Made once from the configuration; immutable, so workers
+// share it. Writing does not allocate.
 #pragma once
 
 #include "crypto/sha256.h"
@@ -26,7 +26,7 @@ namespace sluice::frontend {
 
 enum class Family : std::uint8_t {
   ietf_11,             // RateLimit-Policy and RateLimit, as of draft 11
-  ietf_next,           // the same with the names of parameters that the next draft is to have
+  ietf_next,           // the same with the parameter names of the next draft
   ietf_07,             // RateLimit: limit=100, remaining=50, reset=5
   ietf_03,             // RateLimit-Limit, -Remaining, -Reset, in seconds from now
   x_ratelimit_delta,   // X-RateLimit-..., in seconds from now
@@ -35,7 +35,7 @@ enum class Family : std::uint8_t {
 };
 inline constexpr std::size_t kFamilies = 7;
 
-// As configuration spells it: ietf-11. Nothing: there is none of that name.
+// As spelled in the configuration: ietf-11. Nothing: there is none of that name.
 [[nodiscard]] std::string_view to_string(Family family) noexcept;
 [[nodiscard]] std::optional<Family> family_named(std::string_view name) noexcept;
 
@@ -49,10 +49,10 @@ struct RateHeaderOptions {
   std::vector<Family> families{Family::ietf_11};  // none: no headers but Retry-After
   Emission when = Emission::always;
   unsigned threshold_percent = 20;     // of any limit, for Emission::below_threshold
-  bool most_restrictive_only = false;  // of several limits, in the families that can show several
-  bool shows_shadows = false;          // rules that only tell
-  std::string partition_secret;        // not empty: `pk`, a hash of who is asking
-  // From the usual name of a header to another; to nothing: it is left out.
+  bool most_restrictive_only = false;  // of several limits, in families that can show several
+  bool shows_shadows = false;          // shadow (log only) rules
+  std::string partition_secret;        // not empty: `pk`, a hash of the client
+  // From the usual name of a header to another; an empty one omits it.
   std::vector<std::pair<std::string, std::string>> renamed;
 };
 
@@ -72,26 +72,26 @@ class FamilySet {
 
 class RateHeaders {
  public:
-  // Fails when two families would write the same header, or a name is none.
+  // Fails if two families would write the same header, or a name is invalid.
   [[nodiscard]] static Parsed<RateHeaders> create(const RateHeaderOptions& options);
 
   struct Context {
-    // Of the answer: 2xx, 4xx and refusals have these headers. A server in trouble has nothing to
-    // say of quotas, and inviting more requests to it would be the wrong word.
+    // Of the response: 2xx, 4xx and rejections have these headers. A failing server knows no
+    // quotas, and must not invite more requests.
     std::uint16_t status = 200;
     WallTime now;
-    std::string_view client;  // who is asking, for the partition key; empty: nobody is told
+    std::string_view client;  // for the partition key; empty: no `pk`
     bool is_cors = false;     // the request has an Origin: let scripts see the headers
   };
 
-  // Which families to write beside what the origin wrote. Its word is replaced only by a stricter
-  // one: the lines for which that holds are added to `left_out`. Lists are joined, which takes a
-  // line of ours beside its own.
+  // The families to write beside the origin's headers. Only a stricter value replaces the origin's:
+  // the replaced lines are added to `left_out`. Lists are joined, by the gateway's line beside the
+  // origin's.
   [[nodiscard]] FamilySet merge(const engine::Op& op, std::span<const HeaderView> origin,
                                 const Context& context, net::HeaderSet& left_out) const noexcept;
-  // Whether a context should say who is asking.
+  // Whether a context should name the client.
   [[nodiscard]] bool tells_partitions() const noexcept { return partition_secret_.has_value(); }
-  // All, for answers of our own.
+  // All, for the gateway's own responses.
   [[nodiscard]] FamilySet all() const noexcept;
 
   // The op is decided and not settled yet.
@@ -104,7 +104,7 @@ class RateHeaders {
   enum class Role : std::uint8_t { policy, rate, limit, remaining, reset, used, resource };
   struct Field {
     Role role = Role::rate;
-    std::string name;  // empty: left out
+    std::string name;  // empty: omitted
   };
   struct FamilyFields {
     Family family = Family::ietf_11;

@@ -13,7 +13,7 @@
 namespace sluice::rules {
 
 struct DebounceTimes {
-  Nanos quiet = std::chrono::milliseconds{100};  // without an event, and the burst is over
+  Nanos quiet = std::chrono::milliseconds{100};  // without an event: the burst is over
   Nanos at_most = std::chrono::seconds{1};       // since the first one: some writers never pause
   // The same while a file is open for writing. Some writers never close their file.
   Nanos open_quiet = std::chrono::seconds{5};
@@ -26,7 +26,7 @@ class Debounce {
 
   // `is_open`: after this event some file is open for writing.
   void event(MonoTime now, bool is_open = false) noexcept {
-    // The file that was open is complete: from here on the shorter times count.
+    // The open file is complete: from here on the shorter times count.
     if (!pending_ || (is_open_ && !is_open)) first_ = now;
     pending_ = true;
     is_open_ = is_open;

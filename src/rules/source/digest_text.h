@@ -1,4 +1,4 @@
-// Names a text by its digest: 32 hexadecimal digits. Tells texts apart, keeps no secret.
+// Names a text by its digest: 32 hexadecimal digits. Distinguishes texts, keeps no secret.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // Rules in one file.
 //
-// The version is a digest of the content: a file that is touched, or replaced by an equal one, has
-// not changed. What is an error is said in rules/rules_file.h; for file systems that know no
-// permissions there is ReadLimits::world_writable.
+// The version is a digest of the content: touching a file, or replacing it by an equal one, is no
+// change. For errors see rules/rules_file.h; for file systems without permissions there is
+// ReadLimits::world_writable.
 #pragma once
 
 #include "base/read_file.h"
@@ -22,7 +22,7 @@ struct FileSourceOptions {
 
 class FileSource final : public RuleSource {
  public:
-  // A relative path is taken from the folder that is current now.
+  // A relative path is resolved from the folder that is current now.
   explicit FileSource(const std::string& path, const FileSourceOptions& options = {});
 
   [[nodiscard]] const std::string& name() const noexcept override { return name_; }
@@ -37,7 +37,7 @@ class FileSource final : public RuleSource {
   const std::string name_;
   const FileSourceOptions options_;
   mutable std::mutex mutex_;
-  std::unique_ptr<FileWatch> watch_;  // under the mutex
+  std::unique_ptr<FileWatch> watch_;  // guarded by the mutex
 };
 
 }  // namespace sluice::rules

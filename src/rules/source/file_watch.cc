@@ -76,7 +76,7 @@ std::string FileWatch::problem() const {
 }
 
 void FileWatch::run() {
-  // Between two readings of the queue: a busy folder wakes us 200 times a second, not more.
+  // Between two readings of the queue: a busy folder wakes the thread at most 200 times a second.
   constexpr Nanos kBreath = 5ms;
   while (!wait_until(std::min(debounce_.due(), next_look_))) {
     const MonoTime now = mono_now();
@@ -103,8 +103,8 @@ void FileWatch::follow() {
   problem_ = inotify_->problem();
 }
 
-// Also sets the watches anew, for folders that could not be watched before. A burst of events is
-// acted on by itself: a look in the middle of it would end it too early.
+// Also sets the watches again, for folders that could not be watched before. A burst of events is
+// handled by itself: a look in the middle of it would end it too early.
 void FileWatch::look(MonoTime now) {
   next_look_ = now + times_.look_every;
   follow();
@@ -133,7 +133,7 @@ FileWatch::AllLooks FileWatch::look_at_all() const {
 FileWatch::Looks FileWatch::look_at(const std::string& path) {
   struct stat file{};
   if (::stat(path.c_str(), &file) != 0) return {};
-  // Its times also tell of hidden names in it, which do not matter.
+  // A folder's times also change with hidden names in it, which do not matter.
   if (S_ISDIR(file.st_mode)) {
     return {static_cast<std::int64_t>(file.st_dev), static_cast<std::int64_t>(file.st_ino),
             file.st_mode};

@@ -5,9 +5,9 @@
 // events, two polls in a row have to find the same.
 //
 // Noticed are: writing in place, renaming over, deleting and creating again, changed permissions,
-// and symbolic links replaced anywhere on the way, as Kubernetes does with its volumes; in folders
-// also what is new there. What causes no event (network file systems, a machine without watches
-// left) is found by looking at the file now and then. A burst of events is one call.
+// and symbolic links replaced anywhere on the path, as Kubernetes does with its volumes; in folders
+// also new files. Changes without an event (network file systems, a machine without watches left)
+// are found by polling the file now and then. A burst of events is one call.
 //
 // One thread of its own, which sleeps while nothing happens. Construct and destroy in one thread.
 #pragma once
@@ -38,9 +38,9 @@ namespace sluice::rules {
 
 struct FileWatchTimes {
   DebounceTimes debounce;
-  Nanos look_every = std::chrono::seconds{5};  // for what causes no event; > 0
-  Nanos look_again = std::chrono::seconds{1};  // at a change that was found so; > 0
-  bool use_events = true;                      // off: only look, as where there are no events
+  Nanos look_every = std::chrono::seconds{5};  // for changes without an event; > 0
+  Nanos look_again = std::chrono::seconds{1};  // at a change found by polling; > 0
+  bool use_events = true;                      // off: only poll, as if there were no events
 };
 
 class FileWatch {
@@ -60,7 +60,7 @@ class FileWatch {
   [[nodiscard]] bool is_being_written() const noexcept { return is_being_written_; }
 
  private:
-  // What tells one state of the file from another without reading it; zeros if there is none.
+  // Distinguishes states of the file without reading it; zeros if there is no file.
   using Looks = std::array<std::int64_t, 7>;
   using AllLooks = std::map<std::string, Looks>;  // by path
 
@@ -71,7 +71,7 @@ class FileWatch {
   void run();
   void follow();
   void look(MonoTime now);
-  // Whether to stop, after an event or when the time has come.
+  // Whether to stop, after an event or at the given time.
   [[nodiscard]] bool wait_until(MonoTime until) const;
   [[nodiscard]] bool stops_within(Nanos time) const;
   [[nodiscard]] bool wait_for(std::span<pollfd> waiting, Nanos time) const;
@@ -81,7 +81,7 @@ class FileWatch {
   const std::function<void()> changed_;
   const FileDescriptor stop_;
 
-  // The thread's own.
+  // Used by the thread only.
   std::optional<Inotify> inotify_;
   Debounce debounce_;
   TwoReadings<AllLooks> looks_;
@@ -89,7 +89,7 @@ class FileWatch {
 
   std::atomic<bool> is_being_written_ = false;
   mutable std::mutex mutex_;
-  std::string problem_;  // under the mutex
+  std::string problem_;  // guarded by the mutex
 
   std::jthread thread_;  // last: it uses all of the above
 };

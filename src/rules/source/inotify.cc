@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint32_t kEntryEvents = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
                                        IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 constexpr std::uint32_t kWriteEvents = IN_MODIFY | IN_CLOSE_WRITE;
-// A file that a container mounts by itself is written by way of another folder.
+// A file that a container mounts by itself is written through another folder.
 constexpr std::uint32_t kFileEvents = kWriteEvents | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
 
 std::string remedy_for(int error) {
@@ -87,7 +87,7 @@ Inotify::Ways Inotify::ways_of(const WatchedPaths& paths) {
 }
 
 void Inotify::watch(const Ways& ways) {
-  // What several paths run through is watched for all of them.
+  // An entry on several paths is watched for all of them.
   std::map<std::string, Names> folders;
   std::set<std::string> with_files = ways.whole_folders;
   for (const PathChain& chain : ways.chains) {
@@ -107,8 +107,8 @@ void Inotify::watch(const Ways& ways) {
       problem_ = problem_with(folder, errno);
     }
   }
-  // Their folders tell of most changes, so it is no problem if one of these fails. Another watch on
-  // a folder would take the place of the one that it has.
+  // Their folders report most changes, so it is no problem if one of these fails. Another watch on
+  // a folder would replace the watch that it has.
   for (const PathChain& chain : ways.chains) {
     if (chain.file.empty() || folders.contains(chain.file)) continue;
     add(chain.file, kFileEvents, {}, watched);
@@ -135,7 +135,7 @@ bool Inotify::drain() {
   if (!inotify_) return false;
   alignas(inotify_event) std::array<char, 16384> buffer;
   bool concerned = false;
-  // A bounded number of reads: a process that writes all the time must not keep us here.
+  // A bounded number of reads: a process that writes all the time must not keep the thread here.
   for (int reads = 0; reads < 64; ++reads) {
     const ssize_t got = ::read(inotify_.get(), buffer.data(), buffer.size());
     if (got <= 0) break;
@@ -161,7 +161,7 @@ bool Inotify::concerns(int watch, std::uint32_t events, const std::string& name)
   return name.empty() || names.some.contains(name) || (names.all_visible && name[0] != '.');
 }
 
-// A rename or a removal puts another object in the place of the one that was being written.
+// A rename or a removal replaces the object that was being written.
 void Inotify::note_writing(int watch, std::uint32_t events, const std::string& name) {
   if ((events & IN_Q_OVERFLOW) != 0) return written_.clear();
   const bool is_created = (events & (IN_CREATE | IN_ISDIR)) == IN_CREATE &&

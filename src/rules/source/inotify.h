@@ -1,4 +1,4 @@
-// Watches on every directory entry that some paths run through, and on the files at their ends.
+// Watches on every directory entry on some paths, and on the files at their ends.
 //
 // The kernel watches objects, not paths: after each change the path may lead elsewhere, so watches
 // are set again. In a folder that is watched as a whole every visible name matters, also new ones.
@@ -22,33 +22,33 @@ class Inotify {
  public:
   Inotify();
 
-  // Readable when something happened; -1 if this machine has no watches to give.
+  // Readable after an event; -1 if this machine has no watches left.
   [[nodiscard]] int descriptor() const noexcept { return inotify_.get(); }
 
-  // Watches what the paths run through now. Whatever changes after it began is either in what it
-  // saw or will be an event.
+  // Watches the entries that are on the paths now. A change after it began is either in the state
+  // that it saw or will be an event.
   void follow(const WatchedPaths& paths);
 
   // Takes all events out of the queue. Whether one of them concerns a path.
   [[nodiscard]] bool drain();
 
-  // Whether the last events tell of a file that was written to and not closed since.
+  // Whether the last events include a file that was written to and not closed since.
   [[nodiscard]] bool is_being_written() const noexcept { return !written_.empty(); }
-  // It was waited for long enough: its next events count as new.
+  // Stops waiting for it: its next events count as new.
   void forget_writing() noexcept { written_.clear(); }
 
   // Why some changes may cause no event; empty if all do.
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
 
  private:
-  // What paths run through at one moment.
+  // The entries on the paths at one moment.
   struct Ways {
     std::vector<PathChain> chains;
     std::set<std::string> whole_folders;  // without links in their paths
 
     friend bool operator==(const Ways&, const Ways&) = default;
   };
-  // Which names in a folder matter. Of an object that is watched by itself, none.
+  // Which names in a folder matter; none for an object that is watched by itself.
   struct Names {
     std::string path;
     std::set<std::string> some;

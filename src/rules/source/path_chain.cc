@@ -24,7 +24,7 @@ std::vector<std::string> parts_of(const fs::path& path) {
 
 PathChain path_chain(const std::string& path) {
   PathChain chain;
-  fs::path folder = "/";  // never leads through a link, so its parent is what ".." means
+  fs::path folder = "/";  // has no links, so its parent is ".."
   const std::vector<std::string> parts = parts_of(path);
   std::deque<std::string> left{parts.begin(), parts.end()};
   int links = 0;

@@ -1,7 +1,7 @@
-// The seam behind which rules are kept: a file, a database, a service.
+// The interface to the place of rules: a file, a database, a service.
 //
-// A source hands out text and does not know what it means. What it says of itself, name and place,
-// is for people; the version is for comparing only.
+// A source provides text and does not interpret it. Its name and place are for people; the version
+// is for comparing only.
 #pragma once
 
 #include <sluice/diagnostic.h>
@@ -11,10 +11,10 @@
 
 namespace sluice::rules {
 
-// What a source holds at one instant.
+// The content of a source at one instant.
 struct Fetched {
   std::string text;
-  std::string version;  // equal for equal text, never empty; else the source's affair
+  std::string version;  // equal for equal text, never empty; otherwise opaque
   std::string where;    // for messages about the text: a path, an address
 };
 
@@ -28,15 +28,15 @@ class RuleSource {
   RuleSource& operator=(const RuleSource&) = delete;
   virtual ~RuleSource() = default;
 
-  // Tells this source from others, also after a restart: "file /etc/sluice/rules.yaml".
+  // Distinguishes this source from others, also after a restart: "file /etc/sluice/rules.yaml".
   [[nodiscard]] virtual const std::string& name() const noexcept = 0;
 
-  // All of the content, of bounded size, or what is wrong with the source.
+  // All of the content, of bounded size, or the error of the source.
   [[nodiscard]] virtual Parsed<Fetched> fetch() = 0;
 
-  // From now on `changed` is called, from a thread of the source, after each moment at which
-  // fetch() may answer something new; sometimes also when it does not. `changed` returns at once
-  // and never calls unwatch(). A source that cannot tell does nothing and is asked now and then.
+  // From now on a thread of the source calls `changed` whenever fetch() may return something new,
+  // and sometimes when it does not. `changed` returns at once and never calls unwatch(). A source
+  // that cannot notice changes does nothing and is polled.
   [[nodiscard]] virtual Parsed<void> watch(const Changed& /*changed*/) { return {}; }
 
   // Whether a change is pending that `changed` will report: fetch() may return half of it now.

@@ -1,7 +1,7 @@
-// Finds changes by looking now and then: a change counts once two looks in a row saw the same.
+// Finds changes by polling: a change counts once two looks in a row saw the same.
 //
-// One look alone may fall between two parts of a file that is being written. A writer that never
-// pauses is not waited for longer than `looks_max` looks. Pure; one thread.
+// A single look may fall between two parts of a file that is being written. A writer that never
+// pauses delays the change by at most `looks_max` looks. Pure; one thread.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ template <class Reading>
 class TwoReadings {
  public:
   enum class Found : std::uint8_t {
-    nothing,    // all is as it was
-    unsettled,  // it is another; look again soon
-    change,     // it is another, and has been so twice
+    nothing,    // no change
+    unsettled,  // another reading; look again soon
+    change,     // another reading, seen twice
   };
 
   explicit TwoReadings(Reading known, unsigned looks_max = 20)
@@ -44,7 +44,7 @@ class TwoReadings {
 
  private:
   Reading known_;                  // the reading that was last acted on
-  std::optional<Reading> before_;  // another one, seen once
+  std::optional<Reading> before_;  // another reading, seen once
   unsigned looks_max_;
   unsigned looks_ = 0;  // since the change
 };

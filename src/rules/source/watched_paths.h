@@ -1,4 +1,4 @@
-// What is to be watched: files, and folders for the files in them.
+// The paths to watch: files, and folders for the files in them.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace sluice::rules {
 
-// All absolute. What is missing is waited for.
+// All absolute. Missing paths are noticed when they appear.
 struct WatchedPaths {
   std::vector<std::string> files;
   std::vector<std::string> folders;  // each with all that visible_below() shows

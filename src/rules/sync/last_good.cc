@@ -42,7 +42,7 @@ tl::unexpected<Diagnostic> damaged(const std::string& path) {
                  "delete it; the next accepted rules replace it in any case");
 }
 
-// Takes one line off the front and gives what follows the name; nothing if it has another name.
+// Takes one line off the front and returns the text after the name; nothing for another name.
 std::optional<std::string_view> take_line(std::string_view& file, std::string_view name) {
   const std::size_t end = file.find('\n');
   if (end == std::string_view::npos || !file.starts_with(name)) return std::nullopt;
@@ -83,7 +83,7 @@ Parsed<void> LastGood::keep(const Kept& kept, const std::function<void()>& befor
                    "raise the limit on the size of rules");
   }
   const std::size_t slash = path().rfind('/');
-  // If it fails, so does writing, which says why.
+  // If it fails, so does writing, which reports why.
   if (slash != std::string::npos) ::mkdir(path().substr(0, slash).c_str(), S_IRWXU);
   return replace_file(path(), last_good_file(place_.source, kept), before_rename);
 }

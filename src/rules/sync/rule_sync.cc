@@ -6,7 +6,7 @@
 namespace sluice::rules {
 namespace {
 
-// Sources and parsers rest on libraries that may throw; to us that is one more thing gone wrong.
+// Sources and parsers use libraries that may throw; that becomes an error like others.
 template <class Call>
 auto caught(Call&& call) -> decltype(call()) {
   try {
@@ -40,7 +40,7 @@ RuleSync::RuleSync(RuleSource& source, Accept accept, const Clock& clock,
   status_.source = source.name();
 }
 
-// Watches before it reads: what changes in between is then read again, not missed.
+// Watches before it reads: a change in between is then read again, not missed.
 Parsed<void> RuleSync::start() {
   Parsed<void> watching = source_.watch([this] { change_noticed(); });
   {
@@ -72,8 +72,8 @@ bool RuleSync::sync() {
 }
 
 // After an unsettled reading the next one follows soon, as after a failure. While the source is
-// being written a notice is kept for later, whatever it was about: sync_now() is called for changes
-// of other files, too.
+// being written a notice is kept for later, whatever its cause: sync_now() is called for changes of
+// other files, too.
 bool RuleSync::poll() {
   const std::scoped_lock turn{turn_};
   if (source_.is_being_written()) return false;
@@ -151,7 +151,7 @@ RuleSync::Attempt RuleSync::known_good(const Fetched& fetched) {
 RuleSync::Attempt RuleSync::known_bad() {
   const std::scoped_lock lock{mutex_};
   ++status_.unchanged;
-  status_.error = rejection_;  // which a failure may have covered
+  status_.error = rejection_;  // a failure may have overwritten it
   return Attempt::rejected;
 }
 
@@ -210,7 +210,7 @@ void RuleSync::keep(const Fetched& fetched) {
   status_.last_good_error.reset();
 }
 
-// Rules from an earlier run do not mend what is wrong with the source.
+// Rules from an earlier run do not clear the error of the source.
 void RuleSync::come_into_force(const Fetched& fetched, std::optional<WallTime> kept_at) {
   const std::scoped_lock lock{mutex_};
   ++status_.accepted;

@@ -1,8 +1,8 @@
-// Keeps the rules in force equal to what their source holds, as far as that can be used.
+// Keeps the rules in force equal to the content of their source, as long as that is valid.
 //
 // At the start: the source's rules, or else the last good ones of an earlier run, or else an error.
-// From then on rules are only ever replaced by accepted ones: a version that is rejected, or a
-// source that fails, leaves those in force and is reported once. Accepted rules are kept on disk
+// From then on only accepted rules replace them: a version that is rejected, or a source that
+// fails, does not change the rules in force and is reported once. Accepted rules are kept on disk
 // for the next start. Fetching and accepting happen one at a time, in the caller's thread during
 // start() and load(), in a thread of this object afterwards.
 //
@@ -29,13 +29,13 @@ namespace sluice::rules {
 struct RuleSyncOptions {
   ScheduleTimes schedule;
   std::uint64_t seed = 0;
-  std::string last_good_file;  // the file; empty: nothing is kept for the next start
+  std::string last_good_file;  // empty: nothing is kept for the next start
   std::size_t bytes_max = std::size_t{16} << 20U;
 };
 
 class RuleSync {
  public:
-  // Parses, compiles and publishes, or says why not and changes nothing.
+  // Parses, compiles and publishes, or returns the error and changes nothing.
   using Accept = std::function<Parsed<void>(const Fetched&)>;
   // Must not call back, except for status().
   using Report = std::function<void(const SyncReport&)>;
@@ -47,23 +47,23 @@ class RuleSync {
   RuleSync& operator=(const RuleSync&) = delete;
   ~RuleSync() { stop(); }
 
-  // Loads, watches the source and asks it now and then. If there are no rules to begin with, says
-  // why and does nothing more.
+  // Loads, watches the source and polls it. If there are no rules to begin with, returns the error
+  // and does nothing more.
   [[nodiscard]] Parsed<void> start();
   void stop() noexcept;
 
   // The first part of start() alone.
   [[nodiscard]] Parsed<void> load();
 
-  // One attempt. Whether the source gave something, good or bad.
+  // One attempt. Whether the source returned content, valid or not.
   bool sync();
 
-  // What the thread does. A source that is being written is not read. What its watch has told of,
-  // or sync_now() asks for, is taken at once. What is found because the interval has passed may be
-  // half of a change: it is taken when two readings in a row are equal.
+  // The thread's job. A source that is being written is not read. A change that the watch reported,
+  // or a request by sync_now(), is applied at once. A change found by the interval may be half of
+  // one: it is applied when two readings in a row are equal.
   bool poll();
 
-  // Soon, in the thread. Also tries a rejected version again: what it was missing may be there now.
+  // Soon, in the thread. Also retries a rejected version: a resource that it lacked may exist now.
   void sync_now();
 
   [[nodiscard]] SyncStatus status() const;
@@ -94,15 +94,15 @@ class RuleSync {
   std::atomic<bool> retry_rejected_ = false;
   std::atomic<bool> noticed_ = false;
 
-  // Held during an attempt; guards what only attempts use.
+  // Locked during an attempt; guards the members that only attempts use.
   std::mutex turn_;
   std::optional<Diagnostic> rejection_;  // of status_.rejected_version
   std::string seen_once_;                // the version of the last reading, if it is not settled
   bool kept_ = false;                    // the version in force is on disk
 
   mutable std::mutex mutex_;
-  SyncStatus status_;         // under the mutex; written by attempts only
-  Diagnostic watch_failure_;  // under the mutex
+  SyncStatus status_;         // guarded by the mutex; written by attempts only
+  Diagnostic watch_failure_;  // guarded by the mutex
 
   Scheduler scheduler_;  // last: its thread uses all of the above
 };

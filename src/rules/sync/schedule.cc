@@ -5,7 +5,7 @@
 namespace sluice::rules {
 namespace {
 
-// Whatever is configured, a job that fails at once must not become a busy loop, and no sum of an
+// With any configuration, a job that fails at once must not become a busy loop, and no sum of an
 // instant and a pause may overflow.
 Nanos bounded(Nanos pause) {
   return std::clamp<Nanos>(pause, std::chrono::milliseconds{1}, std::chrono::hours{24 * 365});

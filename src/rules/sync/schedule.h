@@ -1,9 +1,9 @@
-// When a job runs that is to run every so often: the rules alone, without thread or clock.
+// When a periodic job runs: the timing alone, without thread or clock.
 //
 // The job never runs twice at a time. The next run is counted from the end of the last one, so a
 // run that takes longer than the interval is followed by a pause and not by a queue of runs. After
-// failures the pauses grow, by their number in a row. A requested run begins after the request:
-// requests during a run share the next one.
+// failures the pauses grow, by the number of consecutive failures. A requested run begins after the
+// request: requests during a run share the next one.
 //
 // One thread.
 #pragma once
@@ -21,7 +21,7 @@ struct ScheduleTimes {
   Nanos retry = std::chrono::seconds{1};      // after the first failure, then doubled; > 0
   Nanos retry_max = std::chrono::minutes{1};  // >= retry
   // Each pause is longer or shorter by up to this part of it, so that nodes that were started
-  // together do not ask together. At most 50.
+  // together do not poll together. At most 50.
   std::uint32_t jitter_percent = 10;
 };
 
@@ -48,7 +48,7 @@ class Schedule {
 
   ScheduleTimes times_;
   Random random_;
-  std::uint32_t failures_ = 0;  // in a row
+  std::uint32_t failures_ = 0;  // consecutive
   MonoTime next_;
   bool asked_ = false;
   bool running_ = false;

@@ -1,4 +1,4 @@
-// Runs a job every so often in a thread of its own; Schedule says when.
+// Runs a periodic job in a thread of its own; Schedule determines when.
 //
 // Thread-safe, but start() and stop() are for one thread at a time and not for the job itself.
 #pragma once
@@ -32,15 +32,15 @@ class Scheduler {
   // Returns when the job does not run and will not run; at once, unless it is running.
   void stop() noexcept;
 
-  // Before it is started, asks for a run at the start.
+  // Before start(): requests a run at the start.
   void run_now();
 
-  // Has the clock read again, for clocks that are not the machine's.
+  // Makes the thread read the clock again, for clocks that are not the machine's.
   void time_moved();
 
  private:
   void run(const std::stop_token& stopped);
-  // With the lock held: until a run is due or a stop is asked for. Whether it is a run.
+  // With the lock locked: waits until a run is due or a stop is requested. Whether it is a run.
   [[nodiscard]] bool wait_for_run(std::unique_lock<std::mutex>& lock,
                                   const std::stop_token& stopped);
 
@@ -49,7 +49,7 @@ class Scheduler {
 
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  // Under the mutex.
+  // Guarded by the mutex.
   Schedule schedule_;
   std::uint64_t wakes_ = 0;
 

@@ -15,7 +15,7 @@ constexpr std::uint64_t kInstantMask = (std::uint64_t{1} << kInstantBits) - 1;
 constexpr std::uint64_t kShiftMask = (std::uint64_t{1} << kShiftBits) - 1;
 constexpr std::uint64_t kTags = 2047;  // 1 to 2047, so that no cell in use is 0
 
-// Above every level that a limit can have. More than that is damage, or an instant that wrapped.
+// Above every level that a limit can have. A higher level is damage, or an instant that wrapped.
 constexpr std::int64_t kTicksMax = std::int64_t{1} << 62U;
 constexpr std::int64_t kOwnTicksMax = std::int64_t{1} << 37U;  // before the shift
 
@@ -101,7 +101,7 @@ unsigned level_quantum_bits(const CellScale& scale, int kept) noexcept {
 // ---- places -----------------------------------------------------------------------------------
 
 ApproximateCells::Home ApproximateCells::home_of(const Digest& key) const noexcept {
-  // Other bits than those that choose the table's groups: the keys that come here have full ones.
+  // Not the bits that choose the table's groups: keys without a slot share those of full groups.
   std::uint64_t mixed = (key.low ^ key.low >> 32U) * 0xd6e8feb86659fd93ULL;
   mixed = (mixed ^ mixed >> 32U) * 0xd6e8feb86659fd93ULL;
   mixed ^= mixed >> 32U;
@@ -109,8 +109,8 @@ ApproximateCells::Home ApproximateCells::home_of(const Digest& key) const noexce
   return {.group = words_.data() + (1 + group) * kCellsPerGroup, .tag = 1 + mixed % kTags};
 }
 
-// The key's own cell, else one that can become it, else none. Of two with its tag, which threads
-// that came first at the same time may have placed, the fuller one.
+// The key's own cell, else one that can become it, else none. Two threads may have placed a key
+// twice at the same time: of two cells with its tag, the fuller one.
 ApproximateCells::Place ApproximateCells::own_place(const Home& home, Now now) noexcept {
   Place place;
   Place drained;
@@ -152,7 +152,7 @@ bool ApproximateCells::busy(Now now) const noexcept {
   return exist() && shared_level(load_cell(words_[0]), now) > 0;
 }
 
-// Some time ahead, so that it is seldom written.
+// Set some time ahead, so that it is seldom written.
 void ApproximateCells::keep_busy(std::int64_t level, Now now) noexcept {
   std::uint64_t seen = load_cell(words_[0]);
   while (shared_level(seen, now) < level) {
@@ -188,13 +188,13 @@ core::Outcome ApproximateCells::count(const Digest& key, const CellMeter& meter,
       outcome.decision.verdict = Verdict::rejected;
       outcome.decision.retry_after = drain_time(before + rise - scale.full);
     }
-    // A level above this limit's, of a key with another one, stays as it is.
+    // A level above this limit's, of a key with another limit, stays as it is.
     if (mode == Mode::look || after <= before) return outcome;
 
     const std::uint64_t word = word_of(home, place.own, meter, after, now);
-    keep_busy(after, now);  // before: a thread that finds the cells idle must not miss this one
+    keep_busy(after, now);  // first: a thread that finds the cells idle must not miss this one
     if (!exchange_cell(place.cell, place.seen, word)) continue;
-    // A forced charge that saturated may be refunded for what it rose by.
+    // A forced charge that saturated may be refunded for as much as the level rose.
     const auto charged =
         mode == Mode::force ? static_cast<core::Cost>((after - before) / scale.unit) : cost;
     const auto cell = static_cast<std::size_t>(place.cell - home.group);
@@ -239,8 +239,8 @@ ApproximateCells::Refunded ApproximateCells::refund(const Digest& key, const Cel
     const std::uint64_t seen = load_cell(*cell);
     const bool of_this_key = !own || cell_tag(seen) == home.tag;
     const std::int64_t level = of_this_key ? cell_level(own, seen, now) : 0;
-    // Delays that were promised to queued requests stay as they are: charges count as drained up
-    // to the last of them.
+    // The delays of queued requests stay as they are: charges count as drained up to the last of
+    // them.
     const std::int64_t last_release = std::max<std::int64_t>(level - scale.capacity, 0);
     const auto held_until = [&](std::int64_t end) {
       return std::min(wanted, std::clamp<std::int64_t>(end - last_release, 0, charged));

@@ -7,9 +7,9 @@
 //
 // The first words of the region are its header: the instant at which all cells will have drained.
 //
-// A key is counted in the cell with its tag; if it has none, in one that has drained, which becomes
-// its own; if there is none, in the shared cell. A cell is given to another key only after it has
-// drained.
+// A key is counted in the cell with its tag. If it has none, a cell that has drained becomes its
+// own. If no cell has drained, the key is counted in the shared cell. A cell is given to another
+// key only after it has drained.
 //
 // What moves with a key. The tag proves that the usage in an own cell is the key's, so a slot that
 // the key gets begins with it. The usage in a shared cell may be that of any other key: it moves
@@ -33,9 +33,9 @@
 //     with refill by interval are alike. For a sliding log or sliding buckets, S < 1/2 L, D is L /
 //     2 and M is L. Rounding included, since amounts round up and each of S and D lacks one unit.
 //
-// Usage that the table forgot by eviction comes on top and is counted as forgiven. Two threads that
-// bring a key's first requests at the same time may disagree about which cells have drained, and
-// place it twice: what the second one charged comes on top, one request for each thread.
+// Usage that the table lost by eviction comes on top and is counted as forgiven. Two threads with a
+// key's first requests at the same time may disagree about which cells have drained, and place it
+// twice: the charge of the second comes on top, one request for each thread.
 //
 // Bound (2). While the keys in the cells are at most a quarter of the cells, 99 % of the keys that
 // use less than half of their limit are always admitted, even if all others use all of theirs and
@@ -48,13 +48,13 @@
 // capacity; rejected requests count where the limit says so. An edited limit keeps the time to
 // drain, not the units.
 //
-// Refunds. A charge sits in the backlog of its cell behind all that was charged before it, and a
-// refund of an earlier charge moves it forward. A cell has no room to remember by how much. If
-// nothing was written to the cell since, the charge sits where the receipt says, and the refund
-// takes out all of it that has not drained. Otherwise the refund assumes that the charge had
-// nothing before it and has been draining ever since: it gives back the charge less what drains
-// between charge and refund. So it never gives back what another charge holds. What it may have
-// kept is reported, to be counted.
+// Refunds. A charge sits in the backlog of its cell behind all earlier charges, and a refund of an
+// earlier charge moves it forward. A cell has no room to remember by how much. If nothing was
+// written to the cell since, the charge sits where the receipt says, and the refund takes out all
+// of it that has not drained. Otherwise the refund assumes that the charge had nothing before it
+// and has been draining ever since: it gives back the charge less what drains between charge and
+// refund. So it never gives back units of another charge. The units that it may have kept are
+// reported, to be counted.
 //
 // Thread-safe, between processes too: every change is one exchange of one word. No call allocates,
 // locks, or waits for another thread.
@@ -76,18 +76,18 @@ class ApproximateCells {
   static constexpr std::size_t kCellsPerGroup = 16;
   static constexpr std::size_t kOwnCells = 13;
 
-  // Memory of others, all zeros to begin with; a multiple of a group, of which the first is the
-  // head. Empty: there are no cells.
+  // Memory of the caller, all zeros to begin with; a multiple of a group, of which the first is the
+  // header. Empty: there are no cells.
   explicit ApproximateCells(std::span<std::uint64_t> words) noexcept
       : words_(words), groups_(words.empty() ? 0 : words.size() / kCellsPerGroup - 1) {}
 
   [[nodiscard]] bool exist() const noexcept { return groups_ > 0; }
   [[nodiscard]] std::size_t size() const noexcept { return groups_ * kCellsPerGroup; }
 
-  // Whether any of them may count something: one load.
+  // Whether any cell may have usage: one load.
   [[nodiscard]] bool busy(Now now) const noexcept;
 
-  // What the key's own cell counts, in units, rounded up and at most the burst; 0: it has none.
+  // The usage in the key's own cell, in units, rounded up and at most the burst; 0: it has none.
   [[nodiscard]] core::Cost own_usage(const Digest& key, const CellMeter& meter,
                                      Now now) const noexcept;
 
@@ -106,16 +106,15 @@ class ApproximateCells {
 
   // In units of cost, rounded up. A charge that has drained has nothing left to give back.
   struct Refunded {
-    core::Cost held = 0;  // what the charge still held, at most
-    core::Cost lost = 0;  // what of that was not given back
+    core::Cost held = 0;  // undrained units of the charge, at most
+    core::Cost lost = 0;  // of these, units that were not given back
   };
   Refunded refund(const Digest& key, const CellMeter& meter, const core::Receipt& receipt,
                   core::Cost cost, Now now) noexcept;
 
   void forget(const Digest& key) noexcept;  // its own cell only
 
-  // Empties cells that drained long ago, before their instants wrap; answers how many count
-  // something.
+  // Empties cells that drained long ago, before their instants wrap. Returns how many have usage.
   std::size_t sweep(Now now) noexcept;
 
  private:

@@ -8,9 +8,9 @@
 //            exchange, too.
 //   others   the compiler's own 16-byte exchange, and -DSLUICE_ATOMIC16_FALLBACK forces that here.
 //
-// Orders. A pair is self-contained: nobody reaches other memory through it, so nothing stronger
-// than relaxed is needed. Threads that must agree on several pairs (insertion) rely on the exchange
-// being a full barrier, which the x86 instruction is and the fallback asks for.
+// Orders. A pair is self-contained: no thread reaches other memory through it, so relaxed order
+// suffices. Threads that must agree on several pairs (insertion) rely on the exchange being a full
+// barrier, which the x86 instruction is and the fallback requests.
 #pragma once
 
 #include <sluice/int128.h>

@@ -6,7 +6,7 @@
 namespace sluice::store {
 namespace {
 
-// In a block: the header's pair, when it expires, how much was used and how many words follow.
+// In a block: the header's pair, the expiry, the usage and the number of words that follow.
 constexpr std::size_t kExpires = 2;
 constexpr std::size_t kUsedAndSize = 3;
 constexpr std::size_t kState = 4;
@@ -18,7 +18,7 @@ void put(std::uint64_t* word, std::uint64_t value) noexcept {
   std::atomic_ref{*word}.store(value, std::memory_order_release);
 }
 
-// The block that a thread freed last is warm, and nobody else is likely to want it. Only a hint.
+// The block that a thread freed last is warm, and other threads rarely want it. Only a hint.
 struct Hint {
   const BlockPool* pool = nullptr;
   std::array<std::uint32_t, BlockPool::kSizes> freed;
@@ -85,8 +85,8 @@ bool BlockPool::may_have_another(std::size_t size) const noexcept {
   return unused > wanting;
 }
 
-// Everybody who finds a slab given out moves the mark on, so that none is lost with a process that
-// is killed in between.
+// Every thread that finds a slab assigned advances the mark, so that no slab is lost with a process
+// that is killed in between.
 std::optional<BlockPool::Draft> BlockPool::take_from_new_slab(std::size_t size) noexcept {
   if (!may_have_another(size)) return std::nullopt;
   const std::atomic_ref used{*slabs_.used};
@@ -113,9 +113,9 @@ void BlockPool::wipe(std::uint32_t slab) noexcept {
   slabs_.sizes[slab] = 0;
 }
 
-// All blocks of the slab are ours. Their places get versions that none of them had before, so that
-// no slot holds a handle that could come true again. The first one, which every size has, gets it
-// before the slab is marked: with that, anybody can finish what we begin.
+// This thread holds all blocks of the slab. Their places get versions that none of them had before,
+// so that no old handle in a slot becomes valid again. The first block, which every size has, gets
+// its version before the slab is marked: from then on any process can finish the reshaping.
 BlockPool::Draft BlockPool::reshape(std::uint32_t slab, std::size_t size,
                                     std::uint64_t version) noexcept {
   const auto units = static_cast<std::uint32_t>(block_bytes(size) / kBlockBytesMin);
@@ -148,7 +148,7 @@ void BlockPool::remember_freed(std::uint32_t place) const noexcept {
   if (size < kSizes) t_hint.freed[size] = place;
 }
 
-// All blocks of a size come round in time; that two threads may look at the same one is harmless.
+// All blocks of a size get their turn. It is harmless if two threads try the same block.
 std::uint32_t BlockPool::next_in_turn(std::size_t size) noexcept {
   std::uint64_t turn = turns_[size].load(std::memory_order_relaxed);
   const std::size_t slabs = slabs_.sizes.size();
@@ -165,7 +165,7 @@ std::uint32_t BlockPool::next_in_turn(std::size_t size) noexcept {
   return kNowhere;
 }
 
-// Spread over all blocks of a size, by the golden ratio, from where each process begins elsewhere.
+// Spread over all blocks of a size, by the golden ratio; each process begins elsewhere.
 std::uint32_t BlockPool::anywhere(std::size_t size) noexcept {
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
   const std::uint64_t leap = leaps_.fetch_add(kGolden, std::memory_order_relaxed) +

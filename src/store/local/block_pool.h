@@ -1,25 +1,25 @@
 // Blocks: room for states that do not fit into a slot's word.
 //
 // A slot then holds a handle, the block's place and version. A block is never changed while a slot
-// refers to it: a decision writes the new state into another block and exchanges the slot's handle,
-// so the slot's one exchange commits states of any size, and a process that is killed leaves the
-// old state or the new one. Readers copy a block and look at the slot again: as long as it holds
-// the same handle, what they copied is one whole state.
+// refers to it: a decision writes the new state into another block and exchanges the slot's handle.
+// So the slot's one exchange commits states of any size, and a process that is killed leaves the
+// old state or the new one. Readers copy a block and load the slot again: if it holds the same
+// handle, the copy is one whole state.
 //
 // Each block opens with a pair that is only changed by exchanges:
 //
-//     free               anybody may take it
+//     free               any process may take it
 //     held by a process  it is being written, or was when the process died
 //     linked to a slot   in use while that slot holds its handle; then left over, as good as free
 //
 // and a version that counts the changes. There is no list of free blocks that a killed process
-// could break. A thread that needs a block tries the one it freed last, then a few others in turn;
-// blocks linked to slots that have moved on, or have expired, are found that way. The blocks of
-// a killed process are freed by the process that recovers them.
+// could break. A thread that needs a block tries the one it freed last, then a few others in turn.
+// That also finds blocks linked to slots that have changed or expired. The blocks of a killed
+// process are freed by the process that recovers them.
 //
-// Sizes are powers of two from 64 bytes on, and one for the largest log. Memory is handed to a size
-// in slabs, the last ones only to sizes that have none yet: a flood of small states must not leave
-// a growing one without room. When all have been handed out, a slab without tenants changes hands.
+// Sizes are powers of two from 64 bytes on, and one for the largest log. A size gets memory in
+// slabs, the last ones only if it has none yet: a flood of small states must not leave a growing
+// one without room. When all are assigned, a slab without tenants gets another size.
 //
 // Thread-safe, between processes too. No call allocates or waits.
 #pragma once
@@ -38,7 +38,7 @@
 
 namespace sluice::store {
 
-// Where a block is, and which of its lives: what a slot holds.
+// A block's place and version: the value that a slot holds.
 struct Handle {
   std::uint32_t place = 0;  // in units of kBlockBytesMin
   std::uint32_t version = 0;
@@ -53,8 +53,8 @@ struct Handle {
   friend constexpr bool operator==(const Handle&, const Handle&) = default;
 };
 
-// A block's content beside the state, so that a long log need not be read to learn whether it is
-// still needed.
+// A block's content beside the state, so that a long log need not be read to learn whether it has
+// expired.
 struct Summary {
   std::int64_t expires = 0;  // on the limit's time base
   std::uint32_t used = 0;    // when it was written; by now it may be less
@@ -79,7 +79,7 @@ class BlockPool {
   struct Slabs {
     std::span<std::byte> memory;     // a multiple of kSlabBytes
     std::span<std::uint32_t> sizes;  // per slab: its blocks' size plus one, 0 while unused
-    std::uint32_t* used;             // slabs handed out
+    std::uint32_t* used;             // slabs assigned to a size
   };
 
   BlockPool(Slabs slabs, Participant self) noexcept : slabs_(slabs), self_(self) {}
@@ -94,12 +94,12 @@ class BlockPool {
     }
   };
 
-  // What became of a block that some slot was linked to.
+  // Whether the slot that a block is linked to still needs it.
   enum class Tenant : std::uint8_t { stays, gone };
 
   // Takes a block for a state of so many words. `ask(slot, handle, may_evict)` says whether the
-  // tenant of a block that was found stays; it may clear a slot whose state has expired, and, when
-  // `may_evict` says that all else failed, a slot with little usage.
+  // tenant of a block stays. It may clear a slot whose state has expired and, when `may_evict` says
+  // that all else failed, a slot with little usage.
   template <class Ask>
   [[nodiscard]] std::optional<Draft> take(std::size_t words, Ask&& ask) noexcept {
     const std::size_t size = size_for(words);
@@ -107,9 +107,9 @@ class BlockPool {
     for (int i = 0; i < kQuickProbes; ++i) {
       if (auto draft = try_take(next_in_turn(size), size, ask, false)) return draft;
     }
-    // Tenants sit close together, so it means little that those in turn are taken. A slab goes back
-    // only when all of its tenants have gone: it takes as many looks elsewhere as hardly ever fail
-    // unless nearly all are taken.
+    // Tenants cluster, so taken blocks in turn say little about the rest. A slab is freed only when
+    // all of its tenants have gone. So take a new one only after kProbes probes elsewhere, which
+    // hardly ever all fail unless nearly all blocks are taken.
     for (int i = 0; i < kProbes; ++i) {
       if (auto draft = try_take(anywhere(size), size, ask, false)) return draft;
     }
@@ -123,15 +123,15 @@ class BlockPool {
   void write(const Draft& draft, const StateBuffer& state, Summary summary) noexcept;
   void link(const Draft& draft, std::uint32_t slot) noexcept;  // once the slot holds its handle
   void abandon(const Draft& draft) noexcept;                   // the slot went to another key
-  void release(Handle handle, std::uint32_t slot) noexcept;    // the slot has moved on
+  void release(Handle handle, std::uint32_t slot) noexcept;    // the slot has another state
 
-  // Copies what may be torn; good if the slot holds the same handle afterwards. False for a handle
-  // that no slot can have written.
+  // The copy may be torn; it is valid if the slot holds the same handle afterwards. False for a
+  // handle that no slot can have written.
   [[nodiscard]] bool read(Handle handle, StateBuffer& state) const noexcept;
   [[nodiscard]] std::optional<Summary> summary(Handle handle) const noexcept;
 
   // After a process died: the handles that its blocks would have had. The caller searches all slots
-  // and says which slot holds one; such a block cannot be linked any more.
+  // and names the slot that holds one; the dead process can no longer link such a block.
   template <class IsAlive>
   [[nodiscard]] std::vector<Handle> left_behind(IsAlive&& is_alive) const {
     std::vector<Handle> handles;
@@ -144,7 +144,7 @@ class BlockPool {
   }
   void settle(Handle handle, std::optional<std::uint32_t> slot) noexcept;
 
-  // Slabs whose owner died while it gave them another size.
+  // Slabs whose owner died while it changed their size.
   template <class IsAlive>
   void finish_reshaping(IsAlive&& is_alive) noexcept {
     for (std::uint32_t slab = 0; slab < slabs_.sizes.size(); ++slab) {
@@ -235,8 +235,8 @@ class BlockPool {
     }
   }
 
-  // A few slabs of other sizes are looked at, in turn; one whose tenants have all gone changes
-  // hands. Most are given up at their first block.
+  // Tries a few slabs of other sizes, in turn. A slab whose tenants have all gone gets this size.
+  // Most are given up at their first block.
   template <class Ask>
   [[nodiscard]] std::optional<Draft> take_over_slab(std::size_t size, Ask& ask) noexcept {
     const std::size_t slabs = slabs_.sizes.size();
@@ -248,7 +248,7 @@ class BlockPool {
     return std::nullopt;
   }
 
-  // While we hold all of its blocks no other thread touches a slab.
+  // While this thread holds all blocks of a slab, no other thread touches the slab.
   template <class Ask>
   [[nodiscard]] std::optional<Draft> try_take_over(std::uint32_t slab, std::size_t size,
                                                    Ask& ask) noexcept {
@@ -295,7 +295,7 @@ class BlockPool {
 
   Slabs slabs_;
   Participant self_;
-  std::array<std::atomic<std::uint64_t>, kSizes> turns_{};  // where each size is looked through
+  std::array<std::atomic<std::uint64_t>, kSizes> turns_{};  // where each size's search continues
   std::atomic<std::uint64_t> leaps_{0};
   std::atomic<std::uint32_t> takeovers_{0};
 };

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::int64_t kTicksPerNano = std::int64_t{1} << kCellTickBits;
 
-// A key's own cell has 48 bits for an instant; levels take up to these.
+// A key's own cell has 48 bits for an instant; levels take up to 36 of them.
 constexpr int kLevelBits = 36;
 
-// The longest that a calendar window lasts, with an hour for the change of the clocks.
+// The longest calendar window of a unit, with an hour for the change of the clocks.
 Nanos longest_window(CalendarUnit unit) noexcept {
   switch (unit) {
     case CalendarUnit::day: return std::chrono::hours{25};
@@ -33,7 +33,7 @@ std::int64_t period_ticks(const Limit& limit) noexcept {
   return period.count() * kTicksPerNano;
 }
 
-// Its level falls all the time, so that a cell can follow it exactly. Other limits give back many
+// The level falls continuously, so that a cell can follow it exactly. Other limits give back many
 // units at one instant.
 bool drains_continuously(const Limit& limit) noexcept {
   switch (limit.algorithm) {
@@ -49,7 +49,7 @@ bool drains_continuously(const Limit& limit) noexcept {
   return false;
 }
 
-// It admits no more than its amount in any period, wherever the period begins.
+// Admits no more than its amount in any period, wherever the period begins.
 bool is_sliding_window(const Limit& limit) noexcept {
   return limit.algorithm == Algorithm::sliding_log || limit.algorithm == Algorithm::sliding_buckets;
 }
@@ -73,8 +73,8 @@ std::uint8_t drain_range(std::int64_t ticks) noexcept {
 
 }  // namespace
 
-// Units round up, so that no limit drains faster than it may; and to what an own cell can tell
-// apart, so that a burst of units is exactly the capacity and the last unit of a limit fits.
+// Units round up, so that no limit drains faster than it may. They round to the resolution of an
+// own cell, so that a burst of units is exactly the capacity and the last unit of a limit fits.
 CellMeter CellMeter::of(const Limit& limit) noexcept {
   if (limit.algorithm == Algorithm::concurrency) return {};
   const bool continuous = drains_continuously(limit);

@@ -2,11 +2,11 @@
 // in time.
 //
 // Usage is kept as the time that it takes to drain. In that unit all limits drain alike, one second
-// per second, so that a cell needs no knowledge of the limit that charged it. Concurrency has no
-// meter: a request in flight ends when it is released, not with time.
+// per second, so that a cell need not know the limit that charged it. Concurrency has no meter: a
+// request in flight ends when it is released, not with time.
 //
-// A cell of the key's own and a shared one have different scales. With L the amount, P the period
-// and C the capacity, they admit at once, and drain per period:
+// A key's own cell and a shared cell have different scales. With L the amount, P the period and C
+// the capacity, they admit at once, and drain per period:
 //
 //     algorithm                            own              shared
 //     bucket with continuous refill        C, then L        C, then L
@@ -34,7 +34,7 @@ inline constexpr unsigned kCellTickBits = 5;
 // Invariants: capacity is a multiple of unit, unit <= capacity <= full < 2^62.
 struct CellScale {
   std::int64_t unit = 0;      // ticks that one unit of cost takes to drain
-  std::int64_t capacity = 0;  // ticks; the level up to which requests pass at once
+  std::int64_t capacity = 0;  // ticks; the level up to which requests are allowed at once
   std::int64_t full = 0;      // ticks; between the two, requests are queued
 };
 

@@ -22,7 +22,7 @@ enum Flag : std::uint8_t {
   kStandsIn = 64,
 };
 
-constexpr std::size_t kMeaning = offsetof(LimitRecord, amount);  // what comes before is bookkeeping
+constexpr std::size_t kMeaning = offsetof(LimitRecord, amount);  // fields before: bookkeeping
 
 // A record's bytes from there on: equal for equal limits.
 std::string_view text_of(const LimitRecord& record) noexcept {
@@ -77,7 +77,7 @@ LimitRecord record_of(const Limit& limit) noexcept {
   return record;
 }
 
-// Fails for what a table cannot count by, or cannot write down.
+// Fails for a limit that a table cannot count or cannot store.
 Parsed<LimitRecord> checked_record(const Limit& limit) {
   Parsed<StoredLimit> compiled = StoredLimit::from(limit);
   if (!compiled) return tl::unexpected(std::move(compiled.error()));
@@ -118,7 +118,7 @@ void stamp(LimitRecord& record, WallTime now) noexcept {
   std::atomic_ref{record.used}.store(seconds_of(now), std::memory_order_relaxed);
 }
 
-// Memory may be damaged: an instant that there is not counts as 1970.
+// Memory may be damaged: an impossible instant counts as 1970.
 Nanos unused_for(const LimitRecord& record, WallTime now) noexcept {
   const std::atomic_ref<const std::int64_t> stamped{record.used};
   const std::int64_t used = stamped.load(std::memory_order_relaxed);
@@ -159,7 +159,7 @@ Parsed<std::unique_ptr<LimitRegistry>> LimitRegistry::open(const Mapping& mappin
   return registry;
 }
 
-// Makes a record's limit known here. Requires mutex_, or that nobody else is there yet.
+// Makes a record's limit known here. Requires mutex_, or that no other thread has the registry yet.
 const StoredLimit* LimitRegistry::adopt(LimitNumber number) const {
   const LimitRecord& record = mapping_.limits()[number];
   if (checksum_in(record) == 0 || checksum_in(record) != checksum_of(record)) return nullptr;
@@ -172,7 +172,7 @@ const StoredLimit* LimitRegistry::adopt(LimitNumber number) const {
   return owned_[number].get();
 }
 
-// Another process has given the number away, perhaps to another limit.
+// Another process has freed the number, or given it to another limit.
 bool LimitRegistry::is_stale(LimitNumber number) const noexcept {
   return owned_[number] && checksum_in(mapping_.limits()[number]) != checksums_[number];
 }
@@ -190,8 +190,8 @@ const StoredLimit* LimitRegistry::find_slow(LimitNumber number) const noexcept {
   return adopt(number);
 }
 
-// Where a limit is, as far as is known here. Two that differ have the same checksum by accident
-// only.
+// A limit's number, as far as it is known here. Two different limits have the same checksum by
+// accident only.
 std::optional<LimitNumber> LimitRegistry::indexed(const LimitRecord& record) const {
   const auto found = numbers_.find(record.checksum);
   const bool is_there =
@@ -199,7 +199,7 @@ std::optional<LimitNumber> LimitRegistry::indexed(const LimitRecord& record) con
   return is_there ? std::optional{found->second} : std::nullopt;
 }
 
-// A limit that was used a short while ago; nobody can have taken its number away since.
+// The number of a limit that was used a short while ago; no process can have freed it since.
 std::optional<LimitNumber> LimitRegistry::recently_used(const LimitRecord& record,
                                                         WallTime now) const {
   const std::optional<LimitNumber> number = indexed(record);
@@ -207,14 +207,14 @@ std::optional<LimitNumber> LimitRegistry::recently_used(const LimitRecord& recor
   return recent ? number : std::nullopt;
 }
 
-// Requires the lock on the mapping's limits, as all do that follow up to `use`.
+// Requires the lock on the mapping's limits, as do all functions below up to `use`.
 std::optional<LimitNumber> LimitRegistry::recorded(const LimitRecord& record) {
   learn_changes();
   ++looks_;
   return indexed(record);
 }
 
-// What other processes did to the records since the last look; at the first one, all that is there.
+// Other processes' changes of the records since the last call; all records at the first call.
 void LimitRegistry::learn_changes() {
   const std::uint64_t changes = mapping_.limit_changes();
   if (changes_seen_ == changes) return;
@@ -228,7 +228,7 @@ void LimitRegistry::learn_changes() {
   changes_seen_ = changes;
 }
 
-// The number means the limit with that checksum from now on; 0: none.
+// The number now means the limit with that checksum; 0: none.
 void LimitRegistry::index(LimitNumber number, std::uint64_t checksum) {
   const auto before = numbers_.find(indexed_[number]);
   if (before != numbers_.end() && before->second == number) numbers_.erase(before);
@@ -236,8 +236,8 @@ void LimitRegistry::index(LimitNumber number, std::uint64_t checksum) {
   indexed_[number] = checksum;
 }
 
-// Gives a record its checksum, with which it is there, or takes it away. The others are told first:
-// who dies in between has made them look in vain, and has hidden nothing from them.
+// Sets a record's checksum, which makes it valid, or clears it. The count rises first: if the
+// process dies in between, the others compare in vain, but miss no change.
 void LimitRegistry::change(LimitNumber number, std::uint64_t checksum) {
   changes_seen_ = mapping_.raise_limit_changes();
   std::atomic_ref{mapping_.limits()[number].checksum}.store(checksum, std::memory_order_release);
@@ -296,7 +296,7 @@ bool LimitRegistry::has_room(For who) const noexcept {
   return numbers_.size() < (who == For::rule ? all : all - all / 4);
 }
 
-// A request does it itself only where nobody calls tidy(), and seldom: it has others behind it.
+// A request reclaims only if tidy() is not called, and seldom: other requests wait behind it.
 bool LimitRegistry::may_reclaim(For who, WallTime now) const noexcept {
   return who == For::rule || !reclaimed_ || std::chrono::abs(now - *reclaimed_) >= 2 * kTouchEvery;
 }
@@ -307,7 +307,7 @@ void LimitRegistry::stop_using(LimitNumber number) noexcept {
   if (--users_[number] == 0) let_go_[number] = true;
 }
 
-// Those that are in use, or were until a moment ago: there may be counts as young as that.
+// Limits in use now or until a moment ago: slots may have usage as recent as that.
 void LimitRegistry::stamp_used(WallTime now) noexcept {
   for (LimitNumber number = 0; number < users_.size(); ++number) {
     if (users_[number] > 0 || let_go_[number]) stamp(mapping_.limits()[number], now);
@@ -326,7 +326,7 @@ void LimitRegistry::touch(WallTime now) noexcept {
 
 void LimitRegistry::tidy(WallTime now, const ClearSlots& clear_slots) {
   const std::lock_guard guard{mutex_};
-  reclaimed_ = now;  // or there is nothing to gain yet
+  reclaimed_ = now;  // also if there is nothing to gain yet
   if (numbers_.size() < users_.size() / 2) return;
   const Mapping::LimitsLock lock{mapping_};
   learn_changes();

@@ -1,18 +1,17 @@
 // Limits by number.
 //
-// A slot has room for a number, not for a limit, so each distinct limit gets one, in a table of the
-// mapping that all processes share. Two rules with the same numbers in them share one, and so do
+// A slot has room for a number, not for a limit, so each distinct limit gets a number, in a table
+// of the mapping that all processes share. Two rules with equal limits share one number, and so do
 // limits that arrive with requests.
 //
 // A number is given to another limit only when no state can refer to it any more: no limiter here
-// has it in use, and no process has wanted it for its drain time and some minutes. The caller
-// clears the slots that still carry it. Limits that arrive with requests leave a quarter of the
-// numbers to rules. Numbers that can be had back are taken back in the background, before requests
-// need them.
+// uses it, and no process has used it for its drain time and some minutes. The caller clears the
+// slots that still carry it. Limits that arrive with requests leave a quarter of the numbers to
+// rules. Unused numbers are reclaimed in the background, before requests need them.
 //
-// Which limit has which number is also known here, by what the limits say, so that ten thousand new
-// ones take as many looks. A count in the mapping rises with every change; a process that finds
-// another count than before compares the checksums of all records and reads the changed ones.
+// An index by checksum, of this process, finds a limit's number, so that ten thousand new limits
+// take as many looks. A count in the mapping rises with every change. A process that finds another
+// count than before compares the checksums of all records and reads the changed ones.
 //
 // Thread-safe. Finding a limit costs two loads; all else may allocate, lock and wait.
 #pragma once
@@ -36,7 +35,7 @@
 
 namespace sluice::store {
 
-// Equal for limits that share one number, in every table. Fails for a limit that no table takes.
+// Equal for limits that share one number, in every table. Fails for a limit that no table accepts.
 [[nodiscard]] Parsed<std::uint64_t> limit_identity(const Limit& limit);
 
 class LimitRegistry final : public LimitSource {
@@ -54,25 +53,24 @@ class LimitRegistry final : public LimitSource {
   ~LimitRegistry() override;
 
   // `clear_slots` empties the slots of all numbers for which its argument is true. It is called
-  // when there is no free number; for a request only if tidy() was not called lately, since that
-  // takes as long as reading the whole table.
+  // when there is no free number. For a request it is called only if tidy() was not called lately,
+  // since that takes as long as reading the whole table.
   using Dropped = std::function<bool(LimitNumber)>;
   using ClearSlots = std::function<void(const Dropped&)>;
   [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, For who, WallTime now,
                                         const ClearSlots& clear_slots);
   void stop_using(LimitNumber number) noexcept;
 
-  // Says that the limits used here are wanted, and forgets those whose numbers others gave away. To
-  // be called every kTouchEvery.
+  // Marks the limits used here as used, and drops limits whose numbers other processes freed. To be
+  // called every kTouchEvery.
   void touch(WallTime now) noexcept;
-  // Frees the numbers of unused limits, once half of all are given away: before requests find none.
+  // Frees the numbers of unused limits, once half of all are assigned: before requests find none.
   // To be called as often.
   void tidy(WallTime now, const ClearSlots& clear_slots);
 
   [[nodiscard]] std::size_t size() const noexcept;
 
-  // How many records were read so far in order to find limits and free numbers, for tests of how
-  // that grows.
+  // How many records were read so far to find limits and free numbers, for tests of how that grows.
   [[nodiscard]] std::uint64_t looks() const noexcept;
 
  private:
@@ -97,21 +95,21 @@ class LimitRegistry final : public LimitSource {
   void reclaim(WallTime now, const ClearSlots& clear_slots);
 
   const Mapping& mapping_;
-  // Recursive: clearing slots, under it, may meet a number that is not known here yet.
+  // Recursive: clearing slots, with it locked, may meet a number that is not known here yet.
   mutable std::recursive_mutex mutex_;
   // Guarded by mutex_:
   mutable std::vector<std::unique_ptr<const StoredLimit>> owned_;
   mutable std::vector<std::uint64_t> checksums_;  // of the records that these were made from
-  mutable std::vector<std::unique_ptr<const StoredLimit>> retired_;  // a decision may still look
-  std::vector<std::unique_ptr<const StoredLimit>> retired_before_;   // by now, none does
+  mutable std::vector<std::unique_ptr<const StoredLimit>> retired_;  // decisions may still read
+  std::vector<std::unique_ptr<const StoredLimit>> retired_before_;   // no decision reads them
   std::unordered_map<std::uint64_t, LimitNumber> numbers_;  // of all records, by their checksums
   std::vector<std::uint64_t> indexed_;                      // the checksums that are in there
-  std::optional<std::uint64_t> changes_seen_;  // the mapping's count when it was brought up to date
+  std::optional<std::uint64_t> changes_seen_;  // the mapping's count at the last update
   LimitNumber first_free_ = 0;                 // none below it is free
   std::uint64_t looks_ = 0;
   std::vector<std::uint32_t> users_;
   std::vector<bool> let_go_;           // their last user left since they were stamped
-  std::optional<WallTime> reclaimed_;  // when that was last tried
+  std::optional<WallTime> reclaimed_;  // the last attempt
 
   std::unique_ptr<std::atomic<const StoredLimit*>[]> pointers_;
 };

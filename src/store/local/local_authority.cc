@@ -7,7 +7,7 @@ Completion LocalAuthority::decide_all(Call& call, Now now) noexcept {
   call.failed = false;
   if (call.count == 1 && !call.checks[0].probe) {
     const Check& check = call.checks[0];
-    // Units that were taken ahead have no receipt by which they could be given back.
+    // Leased units have no receipt by which they could be refunded.
     const ThreadCache::Use use{.remember_refusals = !check.may_be_refunded,
                                .thread_leases = check.thread_leases && !check.may_be_refunded};
     worker_.decide(check, use, now, call.answers[0]);

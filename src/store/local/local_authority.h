@@ -1,4 +1,4 @@
-// The local table as a store of the engine: all answers come at once.
+// The local table as a store of the engine: all calls complete at once.
 //
 // One thread; every worker has its own, over the same table.
 #pragma once
@@ -13,7 +13,7 @@ namespace sluice::store {
 
 class LocalAuthority final : public Store {
  public:
-  // `workers`: how many there are beside each other.
+  // `workers`: how many run in parallel.
   LocalAuthority(LocalStore& table, unsigned workers) noexcept
       : table_(table), worker_(table, workers) {}
 
@@ -26,7 +26,7 @@ class LocalAuthority final : public Store {
   void stop_using(LimitNumber number) noexcept override { table_.stop_using(number); }
   [[nodiscard]] DigestSecret secret() const noexcept override { return table_.secret(); }
 
-  // How often it was asked for what; all of them succeed.
+  // Calls by kind; all of them succeed.
   struct Counts {
     std::uint64_t decides = 0;
     std::uint64_t charges = 0;
@@ -37,7 +37,7 @@ class LocalAuthority final : public Store {
 
   [[nodiscard]] Completion decide_all(Call& call, Now now) noexcept override;
   void expect(const Digest& key) noexcept override { table_.prefetch(key); }
-  void cancel(Call& /*call*/) noexcept override {}  // none is ever under way
+  void cancel(Call& /*call*/) noexcept override {}  // none is ever in flight
   Charge charge(const Check& check, Now now) noexcept override {
     ++counts_.charges;
     return table_.force(check, now).charge;

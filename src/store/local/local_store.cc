@@ -12,9 +12,8 @@ namespace {
 constexpr Nanos kSweepEvery = std::chrono::hours{1};
 constexpr std::size_t kFaultAtOnce = std::size_t{8} << 20U;
 
-// No two placements share a ticket, in whichever process: the upper bits tell the process, by
-// number and generation, and one that lives long enough to run out of the lower ones does not
-// exist.
+// No two placements share a ticket, in any process: the upper bits are the process, by number and
+// generation, and no process lives long enough to run out of the lower ones.
 std::uint64_t first_ticket(Participant self) noexcept {
   return (std::uint64_t{self.number} << 58U) |
          (std::uint64_t{self.generation % (1U << 18U)} << 40U);
@@ -59,9 +58,8 @@ Parsed<std::unique_ptr<LocalStore>> LocalStore::open(const LocalStoreOptions& op
   }
 }
 
-// What only one process may do, before others come: tidying up after those that were killed. Of a
-// large file only the blocks' part is read, and none of a very large one: a start has to be quick,
-// and nothing here is needed for right answers.
+// Recovery after killed processes, which only one process may do, before others join. A file above
+// kQuicklyRead is skipped: a start has to be quick, and no decision depends on this.
 void LocalStore::take_over() noexcept {
   constexpr std::size_t kQuicklyRead = std::size_t{256} << 20U;
   if (mapping_->was_alone() && !mapping_->file().empty() && mapping_->bytes() <= kQuicklyRead) {
@@ -103,7 +101,7 @@ bool LocalStore::decide_all(std::span<const Check> checks, Now now,
                             std::span<Answer> answers) noexcept {
   const bool admitted = table_.decide_all(checks, mapping_->stored(now), answers);
   if (!admitted) {
-    // A limit that admitted for a moment and was refunded may have refused others meanwhile.
+    // A limit that was charged and refunded may have rejected other requests meanwhile.
     for (const Check& check : checks) {
       if (checks.size() > 1) mapping_->raise_epoch(check.limit);
     }
@@ -147,8 +145,8 @@ LocalStoreStatus LocalStore::status() const {
           .huge_page_bytes = mapping_->huge_page_bytes()};
 }
 
-// Keys lie where their hash says, so that any part of the table is as full as the rest. Looking at
-// one sweeps it.
+// A key's hash determines its place, so any part of the table is as full as the rest. Reading a
+// part sweeps it.
 std::size_t LocalStore::keys_approx(Now now) noexcept {
   constexpr std::size_t kAtOnce = std::size_t{1} << 16U;
   constexpr std::size_t kSlotsMax = std::size_t{1} << 22U;

@@ -28,12 +28,12 @@ namespace sluice::store {
 struct LocalStoreOptions {
   MappingOptions mapping;
 
-  // A thread of low demands that faults the memory in and sweeps now and then. Its clock must be
+  // A thread with little work: faults the memory in and sweeps now and then. Its clock must be
   // thread-safe; without it, call upkeep().
   const Clock* background = nullptr;
 };
 
-// How full the table is, and what that has cost.
+// How full the table is, and the effects of that.
 struct LocalStoreStatus {
   TableCounters counters;
   std::size_t slots = 0;
@@ -61,8 +61,8 @@ class LocalStore {
   [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, Now now) {
     return use_for(LimitRegistry::For::rule, limit, now);
   }
-  // A limit that a request brings along. One that has a number is always found; a new one leaves a
-  // quarter of the numbers to rules.
+  // A limit that arrives with a request. A limit that has a number is always found; a new one
+  // leaves a quarter of the numbers to rules.
   [[nodiscard]] Parsed<LimitNumber> use_for_request(const Limit& limit, Now now) {
     return use_for(LimitRegistry::For::request, limit, now);
   }
@@ -95,7 +95,7 @@ class LocalStore {
     return table_.force(check, mapping_->stored(now));
   }
   void refund(const Check& check, const Charge& charge, Now now) noexcept;
-  // A refund that voids no refusals: units that were taken ahead and are not needed.
+  // A refund that voids no cached rejection: units that were taken ahead and are not needed.
   void give_back(const Check& check, const Charge& charge, Now now) noexcept {
     table_.refund(check, charge, mapping_->stored(now));
   }
@@ -104,7 +104,7 @@ class LocalStore {
   }
   [[gnu::always_inline]] void prefetch(const Digest& key) const noexcept { table_.prefetch(key); }
 
-  // Rises when a refusal may have become void before its time: by a refund, a reset, a new limit.
+  // Rises when a rejection may have become void before its time: by a refund, a reset, a new limit.
   [[nodiscard]] std::uint32_t epoch(LimitNumber limit) const noexcept {
     return mapping_->epoch(limit);
   }
@@ -118,23 +118,22 @@ class LocalStore {
   [[nodiscard]] std::optional<Entry> read(const Digest& key, Now now) noexcept {
     return table_.read(key, mapping_->stored(now));
   }
-  // Keys in debt from slot `cursor` on, up to `most` of them. Moves the cursor; at the end it is 0.
+  // Keys with usage from slot `cursor` on, `most` at most. Moves the cursor; at the end it is 0.
   [[nodiscard]] std::vector<Entry> list(std::size_t& cursor, std::size_t most, Now now);
   bool forget(const Digest& key) noexcept;
   [[nodiscard]] LocalStoreStatus status() const;
-  // How many keys have a count, in a few milliseconds: exact in a table of up to four million slots
-  // while they are few, else from a part of it, to about a quarter of a percent.
+  // How many keys have usage, in a few milliseconds. Exact in a table of up to four million slots
+  // while they are few; otherwise from a part of it, to about a quarter of a percent.
   [[nodiscard]] std::size_t keys_approx(Now now) noexcept;
-  // How many cells count something, in about a millisecond for each 64 MiB.
+  // How many cells have usage, in about a millisecond for each 64 MiB.
   [[nodiscard]] std::size_t cells_in_use(Now now) noexcept {
     return table_.sweep_cells(mapping_->stored(now));
   }
   // Whether a key found no room within the last minute.
   [[nodiscard]] bool is_full(Now now) const noexcept;
 
-  // What a background thread does: remembers the time, says which limits are wanted, takes back
-  // numbers of those that nobody wants, recovers what killed processes held, sweeps when it is
-  // time.
+  // The background thread's work: remembers the time, marks limits as used, reclaims the numbers of
+  // unused limits, recovers the blocks of killed processes, sweeps when it is time.
   void upkeep(Now now) noexcept;
   void sweep(Now now) noexcept;
 

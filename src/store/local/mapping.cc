@@ -29,7 +29,7 @@ constexpr std::array<char, 8> kMagic{'s', 'l', 'u', 'i', 'c', 'e', '\n', '\0'};
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{2} << 20U;
 
-// What the sizes of the parts follow from.
+// The numbers that determine the sizes of the parts.
 struct MappingSizes {
   std::uint64_t bytes = 0;
   std::uint64_t limits = 0;
@@ -46,7 +46,7 @@ struct MappingHeader {
   std::uint32_t unused = 0;
   MappingSizes sizes;
   DigestSecret secret;
-  std::uint64_t checksum = 0;  // of all above
+  std::uint64_t checksum = 0;  // of all fields above
 
   alignas(16) Pair boot;       // hash of the boot's id, shift of stored time
   alignas(16) Pair last_seen;  // wall clock and stored time, for the next boot
@@ -123,7 +123,7 @@ Diagnostic too_little(std::size_t memory) {
 
 // ---- locks ------------------------------------------------------------------------------------
 
-// Behind any data, so that they never concern a byte that is there.
+// Behind any data, so that no lock covers a byte of data.
 constexpr off_t kLockBase = off_t{1} << 62U;
 constexpr off_t kUsersByte = kLockBase;
 constexpr off_t kLimitsByte = kLockBase + 1;
@@ -169,7 +169,7 @@ std::optional<Diagnostic> check_file(const std::string& path, const struct stat&
   return std::nullopt;
 }
 
-// Whether a file's header is one of ours, whole, and made for the configured memory.
+// Whether a file's header is a valid one of ours, made for the configured memory.
 std::optional<Diagnostic> check_header(const std::string& path, const MappingHeader& header,
                                        std::size_t file_bytes, const MappingSizes& wanted) {
   const auto answer = [](tl::unexpected<Diagnostic> wrong) { return std::move(wrong).value(); };
@@ -198,7 +198,7 @@ std::optional<Diagnostic> check_header(const std::string& path, const MappingHea
   return std::nullopt;
 }
 
-// An interrupted creation leaves zeros. To the end: images of disks begin with some, too.
+// An interrupted creation leaves zeros. Reads to the end: disk images begin with zeros, too.
 bool is_blank(int file) noexcept {
   std::array<char, kPage> bytes;
   for (off_t at = 0;;) {
@@ -372,7 +372,7 @@ Parsed<bool> Mapping::examine(std::size_t file_bytes, const MappingSizes& wanted
   return examine_file({.file = file_, .path = path_, .is_alone = was_alone_}, file_bytes, wanted);
 }
 
-// The header is written at once: a process that is killed leaves zeros or a file that is made.
+// The header is written at once: a process that is killed leaves zeros or a complete file.
 Parsed<void> Mapping::create_file(const MappingSizes& sizes, Pages pages) {
   if (auto wrong = allocate(path_, file_, sizes.bytes)) return tl::unexpected(*std::move(wrong));
   const MappingHeader header = new_header(sizes);
@@ -396,7 +396,7 @@ Parsed<void> Mapping::map_file(std::size_t bytes, Pages pages) {
   return {};
 }
 
-// Becomes one of the processes that use the file.
+// Registers this process as a user of the file.
 Parsed<void> Mapping::join() {
   for (std::uint32_t number = 0; number < kProcessesMax; ++number) {
     if (!try_lock(file_, kProcessBytes + static_cast<off_t>(number), F_WRLCK)) continue;
@@ -495,8 +495,8 @@ void Mapping::raise_all_epochs() noexcept {
 
 // ---- time -------------------------------------------------------------------------------------
 
-// Within one boot the monotonic clock goes on by itself. After another boot stored time goes on
-// from where it was last seen, by as much as the wall clock has; a wall clock that went back adds
+// Within one boot the monotonic clock continues by itself. After a reboot stored time continues
+// from its last value, by as much as the wall clock advanced; a wall clock that went back adds
 // nothing.
 void Mapping::begin_time(Now now) noexcept {
   MappingHeader& head = header();

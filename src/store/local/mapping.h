@@ -1,21 +1,20 @@
 // The memory of a table: anonymous, or a file that outlives the process.
 //
 // One mapping without pointers: a header, the limits by number, the bytes of `passed`, the groups
-// of slots, the cells that keys without a slot share, the slabs of blocks. All that is ever written
-// after creation is written by exchanges or belongs to a record with a checksum of its own, so the
-// file is valid whenever a process dies.
+// of slots, the cells that keys without a slot share, the slabs of blocks. All writes after
+// creation are exchanges or belong to a record with a checksum of its own, so the file is valid
+// whenever a process dies.
 //
-//     header   magic, layout version, sizes, secret, checksum over these; then what changes: the
-//     time
-//              base, generations of processes, epochs of the refused-until caches, how often the
-//              limits changed
+//     header   magic, layout version, sizes, secret, checksum over these; then the fields that
+//              change: the time base, generations of processes, epochs of the rejection caches,
+//              how often the limits changed
 //
 // Several processes may map one file. They agree by locks of the kernel on bytes behind the file's
-// end, which vanish with their holders: one byte tells whether anybody else is here, one per
-// process says that it is alive, one serialises additions to the limits.
+// end, which vanish with the process: one byte says whether another process has the file open, one
+// per process says that it is alive, one serialises additions to the limits.
 //
 // Time base. States of limits on the monotonic clock hold stored time: that clock plus `shift`. The
-// shift is chosen so that stored time goes on across a reboot, by the wall clock, and never back.
+// shift makes stored time continue across a reboot, by the wall clock, and never go back.
 //
 // A file is allocated in full before it is used: a full disk is an error at the start, not a SIGBUS
 // later. For a file that is truncated later see base/mapped_files.h.
@@ -45,15 +44,15 @@ enum class Pages : std::uint8_t { automatic, small };
 
 struct MappingOptions {
   std::size_t memory = std::size_t{16} << 20U;  // bytes of all together
-  std::string file;                             // empty: forgotten when the process ends
+  std::string file;                             // empty: lost when the process ends
   bool start_fresh = false;                     // discard a file that cannot be used
   Pages pages = Pages::automatic;
 };
 
-// One limit, as the numbers somebody wrote. Written once, then read by everybody.
+// One limit, as the numbers in the rule. Written once, then read by all processes.
 struct LimitRecord {
-  std::uint64_t checksum = 0;  // of what follows `used`; 0: free
-  std::int64_t used = 0;       // wall clock, seconds: somebody still wanted it then
+  std::uint64_t checksum = 0;  // of all fields after `used`; 0: free
+  std::int64_t used = 0;       // wall clock, seconds: last use by a process
   std::uint64_t amount = 0;
   std::int64_t period = 0;
   std::uint64_t burst = 0;
@@ -88,7 +87,7 @@ class Mapping {
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping();
 
-  // How many different limits so much memory holds.
+  // How many different limits fit into so much memory.
   [[nodiscard]] static std::size_t limits_within(std::size_t memory) noexcept;
 
   [[nodiscard]] std::span<LimitRecord> limits() const noexcept;
@@ -105,14 +104,14 @@ class Mapping {
   [[nodiscard]] Participant self() const noexcept { return self_; }
   [[nodiscard]] bool is_alive(Participant participant) const noexcept;
   [[nodiscard]] bool was_alone() const noexcept { return was_alone_; }  // when it was opened
-  void let_others_in() noexcept;  // when what only one process may do is done
+  void let_others_in() noexcept;  // after the steps that only one process may do
 
-  // Rises whenever a refusal may have become void early.
+  // Rises whenever a cached rejection may have become void early.
   [[nodiscard]] std::uint32_t epoch(LimitNumber limit) const noexcept;
   void raise_epoch(LimitNumber limit) noexcept;
   void raise_all_epochs() noexcept;
 
-  // Holds off other threads' and processes' additions to the limits while it lives.
+  // Blocks other threads' and processes' additions to the limits while it lives.
   class LimitsLock {
    public:
     explicit LimitsLock(const Mapping& mapping) noexcept;
@@ -124,13 +123,13 @@ class Mapping {
     int file_;
   };
 
-  // How often limits were added or given away, by all processes. To be raised before the record
-  // changes, under the lock above.
+  // How often limits were added or their numbers freed, by all processes. To be raised before the
+  // record changes, under the lock above.
   [[nodiscard]] std::uint64_t limit_changes() const noexcept;
   std::uint64_t raise_limit_changes() const noexcept;
 
-  // Touches all pages from `first` on, up to `bytes` of them, so that no decision has to. Answers
-  // where to go on; the size when done.
+  // Touches all pages from `first` on, up to `bytes` of them, so that no decision has to. Returns
+  // where to continue; the size when done.
   [[nodiscard]] std::size_t fault_in(std::size_t first, std::size_t bytes) const noexcept;
   [[nodiscard]] std::size_t bytes() const noexcept { return memory_.size(); }
   [[nodiscard]] std::size_t huge_page_bytes() const;  // how much of it the kernel backs with them

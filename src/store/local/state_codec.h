@@ -1,8 +1,7 @@
-// States as words: how the table's memory spells what the algorithms keep. For stored_limit.cc
-// only.
+// States as words: how the table's memory encodes the algorithms' states. For stored_limit.cc only.
 //
-// Memory may be damaged, by a crash of the machine or by somebody's hand. Nothing that is read here
-// is believed: what no limit can have written counts as nothing.
+// Memory may be damaged, by a crash of the machine or by manual edits. Everything read here is
+// verified: a value that no limit can have written counts as none.
 #pragma once
 
 #include "store/local/stored_limit.h"
@@ -25,11 +24,11 @@ template <class Kind>
 constexpr bool kIsLarge =
     std::is_same_v<Kind, core::LogLimit> || std::is_same_v<Kind, core::BucketsLimit>;
 
-// A small state, and what a bucket's block knows besides.
+// A small state, and the extra fields of a bucket's block.
 template <class Kind>
 struct Held {
   core::StateFor<Kind> state;
-  std::uint32_t nonce = 0;     // 0: held in a word
+  std::uint32_t nonce = 0;     // 0: stored in a word
   std::uint64_t word_end = 0;  // block: the last mark that a word may have issued
 };
 
@@ -45,7 +44,7 @@ inline thread_local std::array<Cost, core::kSlicesMax + 1> t_counters;
       floor_div(now.wall().time_since_epoch().count(), limit.period.count()) * limit.amount);
 }
 
-// Memory may be damaged. What no limit can have written is not counted with: the steps rely on
+// Memory may be damaged. Values that no limit can have written are ignored: the steps rely on
 // instants that can be added to, and on counts whose sum fits.
 constexpr std::int64_t kFirstInstant = -2 * core::kDrainMax.count();
 constexpr std::int64_t kLastInstant =
@@ -65,7 +64,7 @@ template <class Kind>
   return static_cast<std::int64_t>(tick - ticks(limit, now));
 }
 
-// Ticks of a bucket on the monotonic clock wrap, and any of them can be.
+// Ticks of a bucket on the monotonic clock wrap, so any value is possible.
 [[nodiscard]] inline std::uint64_t possible_tick(const core::GcraLimit& /*limit*/,
                                                  std::uint64_t tick, Now /*now*/) noexcept {
   return tick;
@@ -199,8 +198,8 @@ struct Codec {
 struct UnpackedLog {
   core::LogHeader header;
 
-  // Memory may be damaged: sizes and sums are counted, not believed, and entries that do not fit
-  // the others are left out.
+  // Memory may be damaged: sizes and sums are recomputed, and entries that do not fit the others
+  // are dropped.
   UnpackedLog(const core::LogLimit& limit, const StateBuffer& buffer) noexcept {
     if (buffer.is_word()) return;
     for (std::size_t i = 0; i < buffer.size / 2; ++i) {

@@ -1,4 +1,4 @@
-// Whether a state file could be used, found by looking: it is not created, changed or locked.
+// Whether a state file can be used, by reading only: it is not created, changed or locked.
 #pragma once
 
 #include "store/local/mapping.h"
@@ -10,7 +10,7 @@ namespace sluice::store {
 
 enum class StateFileUse : std::uint8_t { none, by_others };
 
-// Why Mapping::open() would refuse the file, or whether other processes use it.
+// Why Mapping::open() would reject the file, or whether other processes use it.
 [[nodiscard]] Parsed<StateFileUse> inspect_state_file(const MappingOptions& options);
 
 }  // namespace sluice::store

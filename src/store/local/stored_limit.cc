@@ -43,8 +43,8 @@ Outcome operate(const Kind& limit, Held<Kind>& held, const Operation& operation,
       const auto before = held.state;
       held.state = refund(limit, before, now, receipt, operation.cost);
       if constexpr (kIsMeter<Kind>) {
-        // Nothing lies behind the newest charge: taking it out as a whole moves no other, and the
-        // state still fits into a word. That is how requests end that come one after another.
+        // No charge lies behind the newest one: taking it out as a whole moves no other charge, and
+        // the state still fits into a word. Requests that come one after another end like that.
         const bool newest = receipt.mark == static_cast<std::int64_t>(before.tat + before.refunded);
         const bool moved = meter_settled(limit.meter, before, ticks(limit, now)) != before;
         if (newest && !moved && operation.cost >= receipt.cost) {
@@ -80,14 +80,14 @@ Outcome operate(const Kind& limit, Unpacked<Kind>& large, const Operation& opera
   return outcome;
 }
 
-// Only damage lasts longer than can be added to an instant.
+// Capped to a span that can be added to an instant: only damage exceeds it.
 Debt debt_of(const Decision& decision) noexcept {
   return {.used = decision.limit - decision.remaining,
           .of = decision.limit,
           .lasts = std::min(decision.reset_after, -Nanos{kFirstInstant})};
 }
 
-// A block must outlive the receipts of the word before it, so these count as debt, too.
+// A block must outlive the receipts of the word before it, so these count as usage, too.
 template <class Kind>
 Debt debt_of(const Kind& limit, const Held<Kind>& held, Now now) noexcept {
   core::StateFor<Kind> state = held.state;
@@ -199,7 +199,7 @@ Debt StoredLimit::debt(std::uint64_t word, Now now) const noexcept {
   return std::visit(
       [&]<class Kind>(const Kind& of) noexcept -> Debt {
         if constexpr (kIsLarge<Kind>)
-          return {};  // a word of these is idle
+          return {};  // their words are idle
         else
           return debt_of(of, {.state = Codec<Kind>::from_word(of, layout_, word, now)}, now);
       },
@@ -269,8 +269,8 @@ void StoredLimit::carry_over(const StoredLimit& from, StateBuffer& state, Now no
           held.state = convert(before, after, held.state, now, change);
           if constexpr (kIsMeter<To>) {
             if (held.state.refunded != 0) {
-              // Receipts of the limit before may come back with it: they have to be in the past by
-              // the time this state is.
+              // Receipts of the limit before may return with that limit: their marks must be in the
+              // past when this state has expired.
               held.nonce = fresh_nonce(now);
               const Now later{.mono = now.mono + owed.lasts, .wall_offset = now.wall_offset};
               held.word_end = ticks(after, later);

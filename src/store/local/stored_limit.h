@@ -1,20 +1,20 @@
 // A limit as the table keeps it: compiled, and with a layout for the states of its keys.
 //
 // Most states fit into one 64-bit word beside the key: a bucket is one arrival time, a window is a
-// number and a count. Window numbers wrap; a slot idle for a month has to be swept (see
-// kSweepRange), and limits whose numbers would wrap sooner do not get this form. What does not fit
-// into a word is written as several of them, into a block (store/local/block_pool.h): logs, slices,
-// large counts, and buckets while a refund out of order has to be remembered. Which form a state
-// has can change with every write.
+// number and a count. Window numbers wrap: a slot idle for a month has to be swept (see
+// kSweepRange), and limits whose numbers would wrap sooner do not get this form. States that do not
+// fit into a word are written as several, into a block (store/local/block_pool.h): logs, slices,
+// large counts, and buckets while a refund out of order has to be remembered. Every write can
+// change a state's form.
 //
-// An expired state equals no state: it says nothing that an idle key does not.
+// An expired state equals no state: its key is idle.
 //
-// Buckets and their receipts. In a word there is no room for `refunded` (core/meter.h), so a state
-// goes to a block when that becomes non-zero. A block can be lost with the state, and `refunded`
-// with it; then the marks of receipts must not be read by a state that knows nothing of it. Two
-// things prevent that. Receipts issued by a block carry the block's number, `nonce`, and no other
-// state accepts them. Receipts issued by a word before carry none: the block does not expire before
-// the last of their marks, `word_end`, lies in the past, where it is void for any state.
+// Buckets and their receipts. A word has no room for `refunded` (core/meter.h), so a state moves to
+// a block when that becomes non-zero. A block can be lost with the state, and `refunded` with it.
+// Then no state without `refunded` may read the marks of receipts. Two rules prevent that. Receipts
+// issued by a block carry the block's number, `nonce`, and no other state accepts them. Receipts
+// issued by a word before carry none: the block does not expire before the last of their marks,
+// `word_end`, lies in the past, where it is void for any state.
 #pragma once
 
 #include "store/check.h"
@@ -41,7 +41,7 @@ inline constexpr Nanos kSweepRange = std::chrono::hours{24 * 30};
 // The largest state: a log of 4096 entries, two words each.
 inline constexpr std::size_t kStateWordsMax = 2 * std::size_t{core::kLogAmountMax};
 
-// A state outside the table. Large: each thread keeps one and uses it again.
+// A state outside the table. Large: each thread keeps one and reuses it.
 struct StateBuffer {
   std::uint64_t word = 0;  // the whole state while `size` is 0
   std::size_t size = 0;    // how many of `words` are in use
@@ -54,13 +54,13 @@ struct StateBuffer {
   }
 };
 
-// What forgetting a state would forgive.
+// The usage in a state, which its eviction would lose.
 struct Debt {
   std::uint64_t used = 0;  // units of cost, rounded up
   std::uint64_t of = 1;    // the capacity
   Nanos lasts{0};          // until the state has expired; 0: it has
 
-  // By this, limits of all sizes compare.
+  // Comparable between limits of all sizes.
   [[nodiscard]] std::uint64_t share() const noexcept { return used * kWhole / of; }
   static constexpr std::uint64_t kWhole = 65535;
 };
@@ -73,7 +73,7 @@ struct Operation {
   Receipt receipt;  // refund, renew
 };
 
-// What a step did to a word. Not at all: the state needs apply().
+// The effect of a step on a word. Not at all: the state needs apply().
 enum class Stepped : std::uint8_t { not_at_all, unchanged, changed };
 
 class StoredLimit {
@@ -138,7 +138,7 @@ class StoredLimit {
                               Now now) const noexcept;
   [[nodiscard]] Debt debt(const StateBuffer& state, Now now) const noexcept;
 
-  // The state of a key that another limit wrote, as one of this limit.
+  // Converts the state of a key that another limit wrote into one of this limit.
   void carry_over(const StoredLimit& from, StateBuffer& state, Now now,
                   OnChange on_edit) const noexcept;
 
@@ -161,7 +161,7 @@ class StoredLimit {
   [[nodiscard]] static Stepped written(std::uint64_t& word, std::uint64_t after) noexcept {
     return std::exchange(word, after) != after ? Stepped::changed : Stepped::unchanged;
   }
-  // Where one of the two stands in for the other, nothing was edited.
+  // If one of the two stands in for the other, nothing was edited.
   [[nodiscard]] OnChange change_from(const StoredLimit& other, OnChange on_edit) const noexcept {
     return limit_.stands_in || other.limit_.stands_in ? OnChange::keep : on_edit;
   }

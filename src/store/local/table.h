@@ -7,25 +7,25 @@
 //
 //     key word   36 bits of fingerprint | 2 of choice | wide | tentative | 24 of limit number + 1
 //
-// A key word of 0 marks an empty slot. `choice` says which of the key's groups this is; from it
-// and the fingerprint the others follow. `wide` says that the state word is the handle of a block
-// (store/local/block_pool.h). Lookups go on to the next group only if the group's byte in `passed`
-// says that some key had to. The bytes are raised before a slot is placed beyond a group and
+// A key word of 0 marks an empty slot. `choice` says which of the key's groups this is; from it and
+// the fingerprint the others follow. `wide` says that the state word is the handle of a block
+// (store/local/block_pool.h). Lookups continue in the next group only if the group's byte in
+// `passed` shows that some key did. The bytes are raised before a slot is placed beyond a group and
 // lowered after it has gone, so at worst, after a crash, one is too high and costs a look.
 //
 // An expired slot is a free slot: nothing is ever deleted. A sweep once in kSweepRange keeps window
 // numbers from wrapping.
 //
 // Insertion. Two threads may insert the same key at once and, not agreeing on which slot is free,
-// into different ones. No answer may be given on such a double. Therefore:
+// into different ones. No decision may be made on such a double. Therefore:
 //
 //   1. Place a tentative slot: the key and, instead of a state, a ticket that no other placement
 //      has. No thread decides on a tentative slot; it counts as idle.
 //   2. Rescan the key's places in order. A confirmed slot of the key, or a tentative one in an
 //      earlier place: take the own one back and start over. A tentative one in a later place:
 //      remove it; its owner will notice.
-//   3. Confirm and charge in one exchange; if it fails, another thread removed the slot: start
-//   over.
+//   3. Confirm and charge in one exchange. If it fails, another thread removed the slot: start
+//      over.
 //
 // Of two tentative slots at most one survives the rescans, since each owner looks after it has
 // placed its own; a confirmed slot is never joined by another, since a later thread finds it.
@@ -33,23 +33,23 @@
 // nothing to merge, because nothing was charged. Every step is one exchange, so a process that is
 // killed leaves a valid table behind.
 //
-// Eviction. When all places are taken, the slot with the least debt goes, by its share of the
-// capacity, and only if the newcomer's own share is greater. That share counts for half at most:
-// under a limit of one, a single request uses all of it, and a hundred such keys must not
-// push out an offender that has used 99 of 100. So a flood of new keys cannot push out an offender.
-// Otherwise `on_table_full` decides. `approximate`: the newcomer is counted in cells that it may
-// have to share (store/local/approximate_cells.h), and a slot that it gets later begins with what a
-// cell of its own counts. What other keys used in cells neither rejects a newcomer that finds a
-// slot nor helps it to evict. Concurrency cannot be counted there and is rejected. `allow` admits
-// it untracked, `reject` rejects it. Each of these decisions is counted, and so is debt that is
-// forgotten by eviction or because it was untracked.
+// Eviction. When all places are taken, the slot with the least usage, as a share of its capacity,
+// is evicted, but only if the newcomer's own share is greater. That share counts for half at most:
+// under a limit of one, a single request uses all of it, and a hundred such keys must not evict an
+// offender that has used 99 of 100. So a flood of new keys cannot evict an offender. Otherwise
+// `on_table_full` decides. `approximate`: the newcomer is counted in cells that it may have to
+// share (store/local/approximate_cells.h), and a slot that it gets later begins with the usage in a
+// cell of its own. The usage of other keys in cells neither rejects a newcomer that finds a slot
+// nor helps it to evict. Concurrency cannot be counted there and is rejected. `allow` admits it
+// untracked, `reject` rejects it. Each of these decisions is counted, and so is usage that is lost
+// by eviction or because it was untracked.
 //
-// Several limits. All are looked at first; if all admit, they are charged one after another, and a
-// charge that then fails refunds those before it. So none is ever exceeded; under contention a
-// request may be rejected although it would have fitted, by no more than the cost in flight.
+// Several limits. All are read first. If all admit, they are charged one after another, and a
+// charge that then fails refunds the charges before it. So none is ever exceeded. Under contention
+// a request may be rejected although it would have fitted, by no more than the cost in flight.
 //
 // Thread-safe, between processes too. No call allocates, locks, reads a clock or waits for another
-// thread: of threads that interfere with each other, one always gets on.
+// thread: of threads that interfere with each other, one always makes progress.
 #pragma once
 
 #include "base/digest.h"
@@ -77,14 +77,13 @@ struct TableCounters {
   std::uint64_t evicted = 0;            // of them, taken from a key with usage
   std::uint64_t approximated = 0;       // decisions on keys without a slot, made in shared cells
   std::uint64_t untracked = 0;          // requests admitted although there was no room
-  std::uint64_t forgiven = 0;           // units of cost forgotten by eviction, or untracked
-  std::uint64_t rejected_for_room = 0;  // requests rejected because there was none
+  std::uint64_t forgiven = 0;           // units of cost lost by eviction, or untracked
+  std::uint64_t rejected_for_room = 0;  // requests rejected because there was no room
   std::uint64_t refunds_lost = 0;       // units of cost that refunds could not give back
   std::uint64_t failed_exchanges = 0;   // another thread was faster
 };
 
-// Knows the limits by their numbers. For all numbers that slots can hold; null for
-// numbers without a limit.
+// The limits by number, for all numbers that slots can hold; null for numbers without a limit.
 class LimitSource {
  public:
   using Published = std::atomic<const StoredLimit*>;
@@ -103,7 +102,7 @@ class LimitSource {
     return find_slow(number);
   }
 
-  // By number, for all numbers that the source gave away; null for some that find() knows.
+  // By number, for all numbers that the source assigned; null for some that find() knows.
   [[nodiscard]] const Published* published() const noexcept { return published_.data(); }
 
  protected:
@@ -137,11 +136,11 @@ class BasicTable {
   static constexpr std::size_t kChoices = 4;
   static constexpr std::size_t kChecksMax = 64;
 
-  // Memory of others, all zeros to begin with.
+  // Memory of the caller, all zeros to begin with.
   struct Memory {
     std::span<Pair> slots;           // aligned to 128 bytes; groups coprime to 6
     std::span<std::uint8_t> passed;  // one for each group
-    // Whole groups, the first for their head. Without any, newcomers are admitted untracked.
+    // Whole groups, the first for their header. Without any, newcomers are admitted untracked.
     std::span<std::uint64_t> cells;
   };
   // The greatest number of groups, up to the given one, that spreads the choices of a key.
@@ -170,15 +169,15 @@ class BasicTable {
   // Up to `check.cost` of a charge; `check.limit` is not needed.
   void refund(const Check& check, const Charge& charge, Now now) noexcept;
 
-  // Concurrency: keeps a lease alive. What it answers replaces the lease; its cost is 0 when that
-  // had lapsed.
+  // Concurrency: renews a lease. The returned charge replaces it; its cost is 0 if the lease had
+  // lapsed.
   [[nodiscard]] Charge renew(const Check& check, const Charge& lease, Now now) noexcept;
 
-  // One after another, with the memory of later ones fetched while earlier ones are decided.
+  // One after another; the memory of later checks is prefetched while earlier ones are decided.
   void decide_batch(std::span<const Check> checks, Now now, std::span<Answer> answers) noexcept;
 
-  // All or nothing; true if admitted. At most kChecksMax of them, each key once. When one rejects,
-  // the answers of the others say what is true without this request.
+  // All or nothing; true if admitted. At most kChecksMax checks, each key once. When one rejects,
+  // the answers of the others are valid without this request.
   [[nodiscard]] bool decide_all(std::span<const Check> checks, Now now,
                                 std::span<Answer> answers) noexcept;
 
@@ -213,16 +212,16 @@ class BasicTable {
     return MonoTime{Nanos{last_full_.load(std::memory_order_relaxed)}};
   }
 
-  // The cells that newcomers share, and how many of them count something.
+  // The cells that newcomers share, and how many of them have usage.
   [[nodiscard]] std::size_t cells() const noexcept { return cells_.size(); }
   std::size_t sweep_cells(Now now) noexcept { return cells_.busy(now) ? cells_.sweep(now) : 0; }
 
-  // Clears slots that have expired, or whose limit is unknown or named by `drop`; answers how many
+  // Clears slots that have expired, or whose limit is unknown or named by `drop`. Returns how many
   // are left. May be called in parts.
   template <class Drop>
   std::size_t sweep(std::size_t first, std::size_t last, Now now, Drop&& drop) noexcept;
 
-  // After a crash, before other processes come: makes `passed` exact.
+  // After a crash, before other processes join: makes `passed` exact.
   void recount_passed() noexcept;
 
   [[nodiscard]] bool holds(std::size_t slot, Handle handle) noexcept;
@@ -246,14 +245,13 @@ class BasicTable {
   static constexpr std::uint64_t kTagMask = ~((std::uint64_t{1} << 28U) - 1);
   [[nodiscard]] static std::uint64_t tag_of(const Digest& key) noexcept { return key.low << 28U; }
 
-  // What a newcomer's usage proves, half of the capacity at most: keys that have used as much are
-  // not evicted for it.
+  // A newcomer's share of its capacity, at most half: it evicts no key that has used as much.
   [[nodiscard]] static std::uint64_t newcomer_share(const Debt& debt) noexcept {
     return std::min(debt.share(), Debt::kWhole / 2);
   }
 
-  // How far a key's groups lie apart. From the fingerprint alone, so that a slot's other groups can
-  // be told from the slot. Never 0: with a number of groups that 2 and 3 do not divide, the four
+  // How far a key's groups lie apart. From the fingerprint alone, so that a slot's other groups
+  // follow from the slot. Never 0: with a number of groups that 2 and 3 do not divide, the four
   // choices of a key then differ.
   [[nodiscard]] static std::size_t stride_of(std::uint64_t tag, std::size_t groups) noexcept {
     const std::uint64_t mixed = tag * 0x9e3779b97f4a7c15ULL;
@@ -266,8 +264,7 @@ class BasicTable {
     return group;
   }
 
-  // A key's places in the order in which they are looked at: its line, that line's neighbour, then
-  // the other groups.
+  // A key's places in the order of lookup: its line, that line's neighbour, then the other groups.
   struct Places {
     Pair* slots;
     std::uint64_t tag;  // fingerprint, where the key word has it
@@ -329,7 +326,7 @@ class BasicTable {
   // Answers come by reference: copying them costs more than making them.
   void operate(const Check& check, const Operation& operation, Now now, Answer& answer) noexcept;
 
-  // Each does its part once; false: another thread interfered, and it has to be tried again.
+  // Each tries once. False: another thread interfered, and the caller tries again.
   [[nodiscard]] bool try_update_slowly(const Found& found, const Check& check,
                                        const Operation& operation, Now now,
                                        Answer& answer) noexcept;
@@ -345,7 +342,7 @@ class BasicTable {
   void settle_refusal(std::span<const Check> checks, std::span<Answer> answers, Now now) noexcept;
 
   struct Target {
-    Pair* at = nullptr;  // null: all other keys have used more
+    Pair* at = nullptr;  // null: all other keys have used as much
     std::size_t place = 0;
     Pair found;
     std::uint64_t forgiven = 0;
@@ -366,7 +363,7 @@ class BasicTable {
                                   const StateBuffer& state, const StoredLimit& limit,
                                   const Debt& debt, Now now) noexcept;
   struct Homeless {
-    std::uint64_t forgiven = 0;  // what is forgotten if it is admitted untracked
+    std::uint64_t forgiven = 0;  // units lost if it is admitted untracked
     Nanos room_after{0};         // until there may be room
   };
   void without_room(const Check& check, const StoredLimit& limit, const Operation& operation,

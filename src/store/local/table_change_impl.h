@@ -1,4 +1,4 @@
-// How a slot changes: at once, slowly, and when the key had none. Part of table_impl.h.
+// How a slot changes: at once, slowly, and when the key has none. Part of table_impl.h.
 #pragma once
 
 #include "store/local/table_find_impl.h"
@@ -27,12 +27,12 @@ void BasicTable<Access>::operate(const Check& check, const Operation& operation,
 }
 
 // Nearly all decisions: the key is in its first group, under the same limit, in a word. Then the
-// whole key word is known, and one comparison finds it. `step(limit, word)` changes the word; what
-// is to be exchanged for that goes to `prepared`.
+// whole key word is known, and one comparison finds it. `step(limit, word)` changes the word; the
+// exchange to make goes to `prepared`.
 //
 // Every instruction counts here. While it waits for the slot's memory, the processor runs ahead,
-// into the next decision, until some 200 instructions are waiting; if the next slot is asked for
-// within them, two waits become one. Therefore no calls, no second look at what the exchange
+// into the next decision, until some 200 instructions are waiting. If the load of the next slot is
+// among them, two waits become one. Therefore no calls, no second check of what the exchange
 // verifies anyway, and no branches that cannot be predicted.
 template <class Access>
 template <class StepWord>
@@ -54,7 +54,7 @@ template <class StepWord>
   prepared.after = prepared.before;
   const Stepped stepped = step(*limit, prepared.after);
   if (stepped != Stepped::unchanged) return stepped;
-  // Without an exchange, nothing else verifies that this was the state of that key.
+  // Without an exchange, nothing else verifies that this is the state of that key.
   const bool same = Access::load(at) == Pair{.key = key, .state = prepared.before};
   return same ? Stepped::unchanged : Stepped::not_at_all;
 }
@@ -66,7 +66,7 @@ template <class Access>
                   {.key = prepared.key, .state = prepared.after});
 }
 
-// False: nothing was done, it is an unusual decision, or another thread interfered.
+// False: nothing is done, since the decision is unusual or another thread interfered.
 template <class Access>
 template <class StepWord>
 [[gnu::always_inline]] inline bool BasicTable<Access>::update_at_once(const Check& check,
@@ -124,12 +124,12 @@ bool BasicTable<Access>::load_state(const Found& found, StateBuffer& state) noex
   }
   const bool readable = blocks_.read(Handle::from(found.pair.state), state);
   if (Access::load(found.at) != found.pair) return false;
-  if (!readable) state.set(0);  // damaged memory: nothing is known of this key
+  if (!readable) state.set(0);  // damaged memory: the key has no known usage
   return true;
 }
 
-// A state that another limit wrote becomes one of the check's own; of a
-// limit that is no longer known nothing is left.
+// Converts a state that another limit wrote into one of the check's limit. If the other limit is no
+// longer known, the state becomes idle.
 template <class Access>
 void BasicTable<Access>::carry_over(Pair written, const Check& check, StateBuffer& state,
                                     Now now) noexcept {
@@ -149,7 +149,7 @@ bool BasicTable<Access>::try_update_slowly(const Found& found, const Check& chec
   StateBuffer& state = t_state;
   if (!load_state(found, state)) return false;
 
-  // Refunds and renewals go to the limit that the state belongs to, charges bring their own.
+  // Refunds and renewals go to the limit that wrote the state; charges bring their own limit.
   const StoredLimit* writer = limit_of(found.pair);
   const bool refunds = operation.action == Action::refund || operation.action == Action::renew;
   LimitNumber number = limit_number(found.pair.key);
@@ -169,7 +169,7 @@ bool BasicTable<Access>::try_update_slowly(const Found& found, const Check& chec
   const std::uint64_t key = (found.pair.key & ~(kLimitMask | kWide)) | limit_bits(number);
   const Published published = publish(found.at, found.pair, key, state, *writer, debt, now);
   if (published == Published::no_room && refunds) {
-    answer = {};  // what was used stays used, and no request was admitted for it
+    answer = {};  // usage stays as it is, and no request is admitted for it
     if (operation.action == Action::refund) count(refunds_lost_, operation.cost);
   } else if (published == Published::no_room) {
     without_room(check, *writer, operation, {.forgiven = operation.cost, .room_after = debt.lasts},
@@ -280,7 +280,7 @@ typename BasicTable<Access>::Target BasicTable<Access>::choose_target(const Plac
 template <class Access>
 bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
                                     const Operation& operation, Now now, Answer& answer) noexcept {
-  // What was never charged, or has been forgotten, cannot be given back.
+  // A refund cannot give back usage that was never charged or has been evicted.
   answer = {};
   if (operation.action == Action::refund || operation.action == Action::renew) return true;
 
@@ -335,8 +335,8 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
 
 // ---- keys without a slot ----------------------------------------------------------------------
 
-// What the key's own cell counts. Usage in a shared cell is no key's in particular and is carried
-// nowhere: approximate_cells.h says why the bound holds without it.
+// The usage in the key's own cell. Usage in a shared cell is no key's in particular and is not
+// carried over: approximate_cells.h says why the bound holds without it.
 template <class Access>
 Cost BasicTable<Access>::carried_for(const Check& check, const StoredLimit& limit,
                                      Now now) const noexcept {
@@ -344,7 +344,7 @@ Cost BasicTable<Access>::carried_for(const Check& check, const StoredLimit& limi
   return cells_.own_usage(check.key, limit.cell_meter(), now);
 }
 
-// A slot begins with what its key used while it had none.
+// A slot begins with its key's usage in cells.
 template <class Access>
 void BasicTable<Access>::begin_with(Cost carried, const StoredLimit& limit, StateBuffer& state,
                                     Now now) noexcept {
@@ -354,9 +354,9 @@ void BasicTable<Access>::begin_with(Cost carried, const StoredLimit& limit, Stat
   (void)limit.apply({.action = Action::charge, .cost = carried, .receipt = {}}, state, now);
 }
 
-// Whether the cells alone reject the request, or answer a peek. A cell of the key's own does
-// wherever the key goes: it knows better than the limit when the next request passes, since it
-// knows when each unit was used. Other cells do only while the key would find no slot.
+// Whether the cells alone reject the request, or answer a peek. The key's own cell does so wherever
+// the key goes: it knows better than the limit when the next request is allowed, since it knows
+// when each unit was used. Other cells do so only while the key would find no slot.
 template <class Access>
 bool BasicTable<Access>::decided_by_cells(const Places& places, Cost carried, const Check& check,
                                           const StoredLimit& limit, Now now,

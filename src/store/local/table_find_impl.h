@@ -18,7 +18,7 @@ std::uint64_t BasicTable<Access>::fingerprint_of(const Digest& key) noexcept {
   return tag_of(key) >> 28U;
 }
 
-// Of all lines: where the key is looked for first.
+// The first line to look for the key, of all lines.
 template <class Access>
 std::size_t BasicTable<Access>::line_of(const Digest& key) const noexcept {
   return static_cast<std::size_t>(Uint128{key.low} * lines_ >> 64U);
@@ -35,7 +35,7 @@ typename BasicTable<Access>::Places BasicTable<Access>::places_of(
           .groups = groups()};
 }
 
-// The groups of a slot's key, told from where the slot is.
+// The groups of a slot's key, computed from the slot's place.
 template <class Access>
 typename BasicTable<Access>::Places BasicTable<Access>::places_from(
     std::size_t slot, std::uint64_t key) const noexcept {
@@ -76,7 +76,7 @@ void BasicTable<Access>::lower_passed(const Places& places, std::size_t choice) 
   }
 }
 
-// A slot's key has gone: it passes no groups any more, and needs no block.
+// A key has left its slot: it passes no groups any more, and needs no block.
 template <class Access>
 void BasicTable<Access>::vacated(const Pair* at, Pair before) noexcept {
   if ((before.key & kWide) != 0) blocks_.release(Handle::from(before.state), number_of(at));
@@ -111,7 +111,7 @@ bool BasicTable<Access>::holds(std::size_t slot, Handle handle) noexcept {
 // ---- lookup -----------------------------------------------------------------------------------
 
 // Which slots of a line have these bits in their key words, the first slot lowest. All four at
-// once: where in its line a key is cannot be predicted.
+// once: the key's place in its line cannot be predicted.
 template <class Access>
 [[gnu::always_inline]] inline unsigned BasicTable<Access>::matches_in(Pair* line,
                                                                       std::uint64_t mask,
@@ -124,8 +124,8 @@ template <class Access>
   return matches;
 }
 
-// The slot of a line with this key word, or null. All four are compared, without a branch: which
-// one it is cannot be predicted.
+// The slot of a line with this key word, or null. All four are compared, without a branch: the
+// matching slot cannot be predicted.
 template <class Access>
 [[gnu::always_inline]] inline Pair* BasicTable<Access>::find_word(Pair* line,
                                                                   std::uint64_t key) noexcept {
@@ -169,7 +169,7 @@ typename BasicTable<Access>::Found BasicTable<Access>::find(const Places& places
   return {};
 }
 
-// The key's slot, after helping whoever is placing it.
+// The key's slot, after helping a thread that is placing it.
 template <class Access>
 typename BasicTable<Access>::Found BasicTable<Access>::find_confirmed(const Places& places,
                                                                       Now now) noexcept {
@@ -191,8 +191,8 @@ bool BasicTable<Access>::survives(const Places& places, std::size_t place,
       if (other_place == place) continue;
       Pair* const at = places.at(other_place);
       Pair other = Access::load(at);
-      // Another try when it was not removed: its owner may have taken it back for the sake of ours,
-      // and if both were, two threads could go on like that.
+      // Retries if the other slot could not be removed: its owner may have removed it in favour of
+      // ours. If both were removed, two threads could repeat that forever.
       while ((other.key & (kTagMask | kChoiceMask)) == tag) {
         const bool removable = (other.key & kTentative) != 0 && other_place > place;
         if (!removable) {

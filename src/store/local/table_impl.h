@@ -1,5 +1,5 @@
 // The table's members, for files that instantiate it: table.cc, and tests with an access of their
-// own. How slots are found and changed is in two files of their own; here is what is asked for.
+// own. Two other files find and change slots; this one has the public operations.
 #pragma once
 
 #include "store/local/table_change_impl.h"
@@ -39,7 +39,7 @@ Charge BasicTable<Access>::renew(const Check& check, const Charge& lease, Now no
   return redeem(check, lease, renewal, now);
 }
 
-// An operation on a charge that was made before, if the key's state still knows of it.
+// An operation on an earlier charge, if the key's state still has it.
 template <class Access>
 Charge BasicTable<Access>::redeem(const Check& check, const Charge& charge, Operation operation,
                                   Now now) noexcept {
@@ -62,7 +62,7 @@ Charge BasicTable<Access>::redeem(const Check& check, const Charge& charge, Oper
   }
 }
 
-// A slot that the key got since then began with what its own cell counted, this charge included,
+// A slot that the key got since then began with the usage in its own cell, this charge included,
 // and keeps it.
 template <class Access>
 void BasicTable<Access>::refund_in_cells(const Check& check, const Charge& charge,
@@ -92,7 +92,7 @@ bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
                                     std::span<Answer> answers) noexcept {
   for (const Check& check : checks) prefetch_group(check.key);
 
-  // Look. What is in a word already is prepared, so that charging it is one exchange.
+  // Look. States in a word are prepared, so that charging them is one exchange.
   std::array<Prepared, kChecksMax> prepared;
   bool admitted = true;
   for (std::size_t i = 0; i < checks.size(); ++i) {
@@ -115,7 +115,7 @@ bool BasicTable<Access>::decide_all(std::span<const Check> checks, Now now,
     return false;
   }
 
-  // Charge; if one rejects after all, take back what was charged before it.
+  // Charge. If one rejects after all, refund the charges before it.
   for (std::size_t i = 0; i < checks.size(); ++i) {
     if (checks[i].probe) continue;
     if (prepared[i].at != nullptr && carry_out(prepared[i])) continue;
@@ -160,8 +160,8 @@ Answer BasicTable<Access>::peek(Check check, Now now) noexcept {
   return decide(check, now);
 }
 
-// Limits that reject may have something to write down all the same: rejected requests that count, a
-// clock that was set back. The others say what they would without this request.
+// Limits that reject may have a state to write all the same: rejected requests that count, a clock
+// that was set back. The other limits answer without this request.
 template <class Access>
 void BasicTable<Access>::settle_refusal(std::span<const Check> checks, std::span<Answer> answers,
                                         Now now) noexcept {

@@ -8,7 +8,7 @@
 namespace sluice::store {
 namespace {
 
-// What was true a moment ago, now.
+// An earlier decision, adjusted to now.
 Decision later(Decision decision, Nanos by) noexcept {
   decision.reset_after = std::max(decision.reset_after - by, Nanos{0});
   if (decision.retry_after) *decision.retry_after -= by;
@@ -38,7 +38,7 @@ void ThreadCache::decide(const Check& check, Use use, Now now, Answer& answer) n
     answer = decide_leased(check, now);
     return;
   }
-  const std::uint32_t epoch = store_->epoch(check.limit);  // before: a refund meanwhile voids it
+  const std::uint32_t epoch = store_->epoch(check.limit);  // first: a refund meanwhile voids it
   store_->decide(check, now, answer);
   if (use.remember_refusals) remember(check, answer.decision, epoch, now);
 }
@@ -53,7 +53,7 @@ const ThreadCache::Refusal* ThreadCache::refusal(const Check& check, Now now) co
 void ThreadCache::remember(const Check& check, const Decision& refused, std::uint32_t epoch,
                            Now now) noexcept {
   if (refused.verdict != Verdict::rejected || !refused.retry_after || check.cost != 1) return;
-  if (store_->limit(check.limit).limit().count_rejected) return;  // each of them has to be counted
+  if (store_->limit(check.limit).limit().count_rejected) return;  // all rejections are counted
   refusals_[place_of(check.key)] = {.key = check.key,
                                     .limit = check.limit,
                                     .epoch = epoch,
@@ -62,7 +62,7 @@ void ThreadCache::remember(const Check& check, const Decision& refused, std::uin
                                     .decision = refused};
 }
 
-// Without this, units that nobody spends would add up and use the limit up by themselves.
+// Without this, unspent units would add up and use up the limit by themselves.
 void ThreadCache::give_back(Lease& lease, Now now) noexcept {
   if (lease.left > 0 && lease.epoch == store_->epoch(lease.limit)) {
     const Check check{.key = lease.key, .limit = lease.limit, .cost = lease.left};
@@ -87,7 +87,7 @@ Answer ThreadCache::decide_leased(const Check& check, Now now) noexcept {
   give_back(lease, now);
   const Limit& limit = store_->limit(check.limit).limit();
   const Cost ahead = lease_size(limit, workers_);
-  // What can never pass alone must not come out small from the addition either.
+  // A cost above the capacity must not become small by overflow of the addition.
   if (ahead > 0 && check.cost <= core::capacity(limit)) {
     Check more = check;
     more.cost += ahead;

@@ -1,18 +1,18 @@
-// A thread's short memory in front of the store, so that hot keys do not fight for one line.
+// A thread's cache in front of the store, so that threads do not contend for a hot key's line.
 //
 // Cached rejections. A rejected key stays rejected until its first unit is back, so for up to
 // kRefusedFor a repeated request is rejected from here, as the table would, without touching it.
-// Cached are rejections of cost 1 that only a refund, a reset or an edit could shorten; these raise
-// the store's epoch, which voids the cache.
+// The cache has rejections of cost 1 that only a refund, a reset or an edit could shorten. These
+// raise the store's epoch, which voids the cache.
 //
-// Leases, for limits that ask for them (`thread_leases`). The worker takes some units ahead, in one
-// charge, spends them by itself for up to kLeaseFor and gives back what is left when it next comes
-// by. Units are charged up to kLeaseFor before they are spent, so a limit's bound holds in windows
-// that are shorter than its period by that much. What other workers hold is missing: a request may
-// be rejected although up to lease_size * workers units are left, and somewhat more with buckets,
-// where giving back out of order returns less than was taken. Leased requests have no receipt,
-// and a new epoch drops leases without giving them back, since the charge may be gone: limits with
-// refunds take no leases, which LocalAuthority sees to.
+// Leases, for limits with `thread_leases`. The worker takes some units ahead, in one charge, spends
+// them by itself for up to kLeaseFor and gives back the rest when it next uses the entry. Units are
+// charged up to kLeaseFor before they are spent, so a limit's bound holds in windows that are
+// shorter than its period by that much. Units leased to other workers are missing: a request may be
+// rejected although up to lease_size * workers units are left, and somewhat more with buckets,
+// where giving back out of order returns less than was taken. Leased requests have no receipt. A
+// new epoch drops leases without giving them back, since the charge may be gone. So limits with
+// refunds take no leases, which LocalAuthority ensures.
 //
 // One thread. No call allocates.
 #pragma once
@@ -29,7 +29,7 @@ class ThreadCache {
   static constexpr Nanos kRefusedFor = std::chrono::milliseconds{25};
   static constexpr Nanos kLeaseFor = std::chrono::milliseconds{1};
 
-  // `workers`: how many there are beside each other.
+  // `workers`: how many run in parallel.
   ThreadCache(LocalStore& store, unsigned workers) noexcept : store_(&store), workers_(workers) {}
 
   struct Use {
@@ -43,12 +43,11 @@ class ThreadCache {
     return answer;
   }
 
-  // How many units a worker takes ahead. 0: the limit is too small to be shared out, and stays
-  // exact.
+  // How many units a worker takes ahead. 0: the limit is too small to lease, and stays exact.
   [[nodiscard]] static Cost lease_size(const Limit& limit, unsigned workers) noexcept;
 
   struct Counters {
-    std::uint64_t refused_again = 0;  // answered from memory
+    std::uint64_t refused_again = 0;  // rejected from the cache
     std::uint64_t leased = 0;         // spent from a lease
   };
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }

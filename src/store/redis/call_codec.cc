@@ -90,7 +90,7 @@ bool in_range(std::int64_t number, std::int64_t least, std::int64_t most) noexce
 
 Nanos from_micros(std::int64_t micros) noexcept { return Nanos{micros * 1'000}; }
 
-// False: not what a function says of a limit with this capacity.
+// False: no function returns this for a limit with this capacity.
 bool read_answer(std::span<const std::int64_t> numbers, Cost capacity, SharedAnswer& answer) {
   const auto [verdict, remaining, reset, retry, delay, mark, ticks, charged, edition] =
       std::array<std::int64_t, kNumbersPerLimit>{numbers[0], numbers[1], numbers[2],

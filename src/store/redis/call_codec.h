@@ -1,10 +1,10 @@
 // Calls of the functions in Redis as arguments, and their replies as answers. No sockets here.
 //
-// One call is about one key: all limits of one rule and one subject. What the arguments and the
-// numbers of a reply mean is told at the top of functions/main.lua.
+// One call is about one key: all limits of one rule and one subject. The top of functions/main.lua
+// explains the arguments and the numbers of a reply.
 //
-// Arguments are written into a buffer that its owner uses again: after a few calls nothing is
-// allocated. A reply comes from outside: what no function can have said is an error.
+// Arguments are written into a buffer that its owner reuses: after a few calls nothing is
+// allocated. A reply is untrusted: one that no function can have sent is an error.
 #pragma once
 
 #include "base/digest.h"
@@ -23,13 +23,13 @@
 
 namespace sluice::store {
 
-// The number is the version of what keys hold.
+// The number is the version of the keys' layout.
 inline constexpr std::string_view kKeyPrefix = "sluice1:";
 
 // The digest alone is the hash tag: no text of a client chooses a slot of a cluster.
 [[nodiscard]] std::string shared_key(const Digest& key);
 
-// What Redis knows a limit of a rule by, within the rule's key. Two limits of one rule differ.
+// Redis's name of a limit of a rule, within the rule's key. Two limits of one rule differ.
 using FieldId = std::uint32_t;
 
 struct SharedCheck {
@@ -41,7 +41,7 @@ struct SharedCheck {
 };
 
 // A charge that can be corrected, refunded or renewed, once. Opaque: only the field that issued it
-// honours it, and only in the edition that did.
+// accepts it, and only in the edition that did.
 struct SharedCharge {
   std::int64_t mark = 0;
   std::int64_t ticks = 0;
@@ -62,7 +62,7 @@ struct SharedSequence {
   std::uint64_t sequence = 0;
 };
 
-// A lease to ask for, of up to check.cost tokens.
+// A lease to request, of up to check.cost tokens.
 struct Reservation {
   SharedCheck check;
   std::uint64_t cap = 0;  // tokens of this limit that all nodes together may hold
@@ -105,11 +105,11 @@ void write_decide(CallArguments& to, std::span<const SharedCheck> checks, WallTi
 void write_peek(CallArguments& to, std::span<const SharedCheck> checks, WallTime wall);
 void write_charge(CallArguments& to, std::span<const SharedCheck> checks, SharedSequence number,
                   WallTime wall);
-// What was spent on a seat, or while Redis could not be asked.
+// Tokens spent on a seat, or while Redis could not be reached.
 void write_settle(CallArguments& to, std::span<const SharedCheck> checks, SharedSequence number,
                   WallTime wall);
-// check.cost is what the charge should have been. An answer's charge is what is left of it, or what
-// was added to it.
+// check.cost is the cost that the charge should have had. The reply's charge is the rest of it, or
+// the addition to it.
 void write_correct(CallArguments& to, const SharedCheck& check, const SharedCharge& charge,
                    SharedSequence number, WallTime wall);
 void write_refund(CallArguments& to, std::span<const Refunding> refunds, SharedSequence number);
@@ -129,8 +129,8 @@ struct SharedReply {
   WallTime server_time;
 };
 
-// Of a call about limits of these capacities, none for refund, release and give_back, which answer
-// nothing; answers has as many places. After `repeated` and `clocks_differ` they stay as they are.
+// Of a call about limits of these capacities; none for refund, release and give_back, which return
+// nothing. `answers` has as many places. `repeated` and `clocks_differ` leave them unchanged.
 [[nodiscard]] Result<SharedReply> read_reply(std::span<const std::int64_t> numbers,
                                              std::span<const Cost> capacities,
                                              std::span<SharedAnswer> answers);

@@ -9,12 +9,12 @@
 namespace sluice::store {
 namespace {
 
-// In the order in which they build on each other; the clock comes before all of them.
+// In the order in which they build on each other, after the clock.
 constexpr std::array kFunctionFiles{"numbers", "bucket", "window",     "counter", "chunks",
                                     "log",     "slices", "slots",      "field",   "session",
                                     "grants",  "call",   "operations", "lease",   "main"};
 
-// Where the text names itself.
+// The placeholder for the library's name.
 constexpr std::string_view kNamePlace = "@NAME@";
 
 void replace_all(std::string& text, std::string_view what, std::string_view with) {
@@ -30,7 +30,7 @@ FunctionLibrary function_library() { return function_library_with(function_file(
 FunctionLibrary function_library_with(std::string_view clock) {
   std::string text{clock};
   for (const char* const name : kFunctionFiles) text += function_file(name);
-  SipHash13 hash{DigestSecret{}};  // no secret: it only tells releases apart
+  SipHash13 hash{DigestSecret{}};  // no secret: it only distinguishes releases
   hash.append(text);
   std::string name = fmt::format("sluice_{:016x}", hash.finish().low);
   replace_all(text, kNamePlace, name);

@@ -1,9 +1,9 @@
 // The functions that decide shared limits inside Redis.
 //
 // One library in Lua, from the files in `functions/`, main.lua last. Its name carries a hash of its
-// text, so that two releases run side by side on one server; it is loaded and never replaced.
-// The keys carry the version of their layout instead (kKeyPrefix in call_codec.h): releases that
-// read each other's states share keys, whatever their functions are called.
+// text, so that two releases run side by side on one server. It is loaded and never replaced. The
+// keys carry the version of their layout instead (kKeyPrefix in call_codec.h): releases with the
+// same layout share keys, whatever their functions are called.
 #pragma once
 
 #include <string>
@@ -18,10 +18,10 @@ struct FunctionLibrary {
   std::string script;          // the same for SCRIPT LOAD, EVALSHA and EVAL
 };
 
-// For the control road: builds the texts anew.
+// For the control path: builds the texts at each call.
 [[nodiscard]] FunctionLibrary function_library();
 
-// With another clock in place of functions/clock.lua. Tests use it to say what time it is.
+// With another clock in place of functions/clock.lua. Tests use it to set the time.
 [[nodiscard]] FunctionLibrary function_library_with(std::string_view clock);
 
 // The content of functions/NAME.lua; empty for another name.

@@ -72,13 +72,12 @@ core::GcraLimit bucket_in_micros(const Limit& limit) noexcept {
           .fraction_bits = bits};
 }
 
-// Of a bucket, the largest number a function forms is a level and a cost on top of it, or
-// `possible` and two steps of the clock; twice `possible` is above both. Only a queue can be that
-// long.
+// The largest number a function forms for a bucket is a level plus a cost, or `possible` and two
+// steps of the clock; twice `possible` is above both. Only a queue can be that long.
 //
-// The other kinds need no check. Instants in microseconds, and what a limit adds to them, are below
-// 2^53 until the year 2255; counts are a few 1e9 at most; an interval bucket's tokens of a minute
-// and a burst are below 2^37. Their products are divided digit by digit (functions/numbers.lua), by
+// The other kinds need no check. Instants in microseconds, plus a limit's spans, are below 2^53
+// until the year 2255; counts are a few 1e9 at most; an interval bucket's tokens of a minute and a
+// burst are below 2^37. Their products are divided digit by digit (functions/numbers.lua), by
 // divisors below 2^46: periods of at most 366 days, capacities that drain within two years.
 std::optional<Diagnostic> check_bucket(const Limit& limit, const core::GcraLimit& bucket) {
   if (bucket.meter.possible < kExact / 2) return std::nullopt;

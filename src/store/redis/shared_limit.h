@@ -1,9 +1,9 @@
 // A limit that many nodes share through Redis.
 //
 // The functions count in Lua's numbers, which are exact to 2^53, and in microseconds.
-// compile_shared() is where that is proven: every number a function can form for an accepted limit
-// stays below 2^53. Nothing is rounded silently; a limit that cannot be shared comes back with the
-// nearest that can.
+// compile_shared() ensures that every number a function can form for an accepted limit stays below
+// 2^53. Nothing is rounded silently: for a limit that cannot be shared, the error names the nearest
+// limit that can.
 //
 // Buckets count 2^f ticks per microsecond, with the smallest f for which one token is a whole
 // number of ticks or at least 256 of them: the enforced rate is never above the configured one and
@@ -24,14 +24,14 @@ namespace sluice::store {
 // Immutable once compiled, thread-safe.
 struct SharedLimit {
   Limit limit;
-  // The steps that the functions take, as the core has them. Of a continuous bucket the unit of
-  // time is a microsecond, of all others a nanosecond.
+  // The functions' steps, as the core has them. For a continuous bucket the unit of time is a
+  // microsecond, for all others a nanosecond.
   core::CompiledLimit steps;
-  std::string text;            // what calls say and fields remember; functions/*.lua explain it
+  std::string text;            // in calls and in fields; functions/*.lua explain it
   core::Cost capacity = 1;     // `limit` of every decision
   bool counts_micros = false;  // whether `steps` is a continuous bucket
-  // Whether nodes may take tokens of it ahead: continuous buckets and fixed windows of at least
-  // 800 ms, unless requests queue or rejected ones count.
+  // Whether nodes may lease its tokens: continuous buckets and fixed windows of at least 800 ms,
+  // unless requests queue or rejected ones count.
   bool is_leasable = false;
 
   [[nodiscard]] const core::CalendarGrid* calendar() const noexcept;
