@@ -149,7 +149,7 @@ void Decider::charge_more(Op& op, std::size_t place, store::Cost cost, Now now) 
     op.held_[op.held_count_++] = more;
   } else {
     op.held_[place].check.cost += more.check.cost;  // it stays: there is no room for its receipt
-    ++counters_.charges_unrefundable;
+    if (more.check.cost > 0) ++counters_.charges_unrefundable;
   }
 }
 

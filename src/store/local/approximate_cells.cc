@@ -175,7 +175,8 @@ core::Outcome ApproximateCells::count(const Digest& key, const CellMeter& meter,
   while (true) {
     const Place place = place_in(home, meter, now);
     const CellScale& scale = place.own ? meter.own : meter.shared;
-    const std::int64_t rise = std::int64_t{cost} * scale.unit;
+    // A forced charge may cost more than the burst; it saturates, and must not overflow here.
+    const std::int64_t rise = std::int64_t{std::min(cost, meter.burst)} * scale.unit;
     const std::int64_t before = std::min(place.level, scale.full);
     const bool admitted = before + rise <= scale.full || cost == 0;
     std::int64_t after = admitted ? before + rise : before;

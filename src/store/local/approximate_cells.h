@@ -37,6 +37,11 @@
 // key's first requests at the same time may disagree about which cells have drained, and place it
 // twice: the charge of the second comes on top, one request for each thread.
 //
+// Not covered by bound (1): a key with a slot whose state needs a block and finds none is counted
+// in its own cell while the slot keeps its usage (at most 2.5 L for a sliding log of L); and a
+// queue in an own cell is not carried to a slot, so that both release at the limit's rate until the
+// cell's queue has drained.
+//
 // Bound (2). While the keys in the cells are at most a quarter of the cells, 99 % of the keys that
 // use less than half of their limit are always admitted, even if all others use all of theirs and
 // came first. A group then has four keys on average. That the other keys of a group take all 13 own

@@ -183,6 +183,15 @@ TEST(Cells, ForcedChargesSaturateAndLooksWriteNothing) {
   EXPECT_EQ(cells.used(1, meter, at(kBegin)), 5U);
 }
 
+// The cost of a response may be far above the limit; the drain time of all of it has no room in 64
+// bits.
+TEST(Cells, ForcedChargesFarAboveALongLimitSaturate) {
+  Cells cells{4};
+  const CellMeter meter = bucket(1000, 30 * 24h);
+  (void)cells.cells.count(numbered_key(1), meter, 60'000, Mode::force, at(kBegin));
+  EXPECT_EQ(cells.used(1, meter, at(kBegin)), 1000U);
+}
+
 TEST(Cells, HoldRequestsOfAQueue) {
   Cells cells{4};
   const CellMeter meter = CellMeter::of(
