@@ -106,7 +106,9 @@ TEST(PathTemplate, SuggestsWhatItAccepts) {
     const auto parsed = PathTemplate::parse(text);
     ASSERT_FALSE(parsed) << text;
     const std::string& remedy = parsed.error().remedy;
-    if (remedy.starts_with("write /")) EXPECT_TRUE(PathTemplate::parse(remedy.substr(6))) << remedy;
+    if (remedy.starts_with("write /")) {
+      EXPECT_TRUE(PathTemplate::parse(remedy.substr(6))) << remedy;
+    }
   }
 }
 

@@ -84,7 +84,7 @@ class Peers : public testing::TlsFixture, public ::testing::WithParamInterface<b
 };
 
 INSTANTIATE_TEST_SUITE_P(PlainAndTls, Peers, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "Tls" : "Plain"; });
+                         [](const auto& peer) { return peer.param ? "Tls" : "Plain"; });
 
 TEST_P(Peers, ExchangeManyMessagesOnFewConnections) {
   std::vector<std::unique_ptr<Asked>> all;

@@ -496,17 +496,17 @@ TEST_F(UnderTls, AConnectionEndsWithTheCertificateOfItsClient) {
 
 TEST_F(UnderTls, PlainHttpIsToldThatThePortSpeaksTls) {
   for (const std::string_view method : {"GET", "DELETE", "OPTIONS", "PROPFIND"}) {
-    const auto client = connect();
-    client->say(fmt::format("{} / HTTP/1.1\r\nHost: a.example\r\n\r\n", method));
-    ASSERT_TRUE(turn_until(*worker_.loop, [&] { return client->is_over(); })) << method;
-    EXPECT_THAT(client->received, StartsWith("HTTP/1.1 400 Bad Request\r\n")) << method;
-    EXPECT_THAT(client->received, HasSubstr("this port speaks TLS: use https"));
-    EXPECT_THAT(client->received, HasSubstr("Connection: close"));
+    const auto plain = connect();
+    plain->say(fmt::format("{} / HTTP/1.1\r\nHost: a.example\r\n\r\n", method));
+    ASSERT_TRUE(turn_until(*worker_.loop, [&] { return plain->is_over(); })) << method;
+    EXPECT_THAT(plain->received, StartsWith("HTTP/1.1 400 Bad Request\r\n")) << method;
+    EXPECT_THAT(plain->received, HasSubstr("this port speaks TLS: use https"));
+    EXPECT_THAT(plain->received, HasSubstr("Connection: close"));
   }
-  const auto client = connect();
-  client->say(std::string_view{"\x16\x03\x01\x00\x05nonsense", 13});
-  ASSERT_TRUE(turn_until(*worker_.loop, [&] { return client->is_over(); }));
-  EXPECT_EQ(client->received.find("HTTP"), std::string::npos);
+  const auto plain = connect();
+  plain->say(std::string_view{"\x16\x03\x01\x00\x05nonsense", 13});
+  ASSERT_TRUE(turn_until(*worker_.loop, [&] { return plain->is_over(); }));
+  EXPECT_EQ(plain->received.find("HTTP"), std::string::npos);
 }
 
 }  // namespace
