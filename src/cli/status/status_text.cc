@@ -177,12 +177,12 @@ std::string upstreams(const std::vector<Object>& groups, const Output& style) {
 
 }  // namespace
 
-Parsed<StatusText> status_text(std::string_view text, const Output& style) {
+Parsed<StatusText> status_text(std::string_view json, const Output& style) {
   dom::parser parser;
   dom::element document;
-  const bool is_json = !text.empty() && text.size() <= kBytesMax &&
-                       parser.allocate(text.size(), kDepthMax) == simdjson::SUCCESS &&
-                       parser.parse(text.data(), text.size()).get(document) == simdjson::SUCCESS;
+  const bool is_json = !json.empty() && json.size() <= kBytesMax &&
+                       parser.allocate(json.size(), kDepthMax) == simdjson::SUCCESS &&
+                       parser.parse(json.data(), json.size()).get(document) == simdjson::SUCCESS;
   const Object status = is_json ? as<dom::object>(document) : std::nullopt;
   if (!find(status, "state")) {
     return mistake("the response is not a status of Sluice",

@@ -140,7 +140,7 @@ struct CheckedFile {
                                                             config::Diagnostics& diagnostics);
 
 // For a file that was checked against a section made by configuration_section_with().
-[[nodiscard]] EngineConfiguration read_engine_sections(const CheckedFile& checked,
+[[nodiscard]] EngineConfiguration read_engine_sections(const CheckedFile& all,
                                                        std::string_view file,
                                                        config::Diagnostics& diagnostics,
                                                        const RulesText* rules);

@@ -168,7 +168,7 @@ std::string_view usual_detail(std::uint16_t status) noexcept {
 
 std::string_view write_problem(std::span<char> room, const Problem& problem) noexcept {
   TextWriter writer{room};
-  writer.put("{\"type\":\"", problem.type, "\",\"title\":\"", problem.title, "\",\"status\":");
+  writer.put(R"({"type":")", problem.type, R"(","title":")", problem.title, R"(","status":)");
   writer.number(problem.status);
   writer.put(",\"detail\":");
   if (problem.refused == nullptr) {
@@ -181,7 +181,7 @@ std::string_view write_problem(std::span<char> room, const Problem& problem) noe
     put_detail(writer, op, views);
     writer.put('"');
     if (problem.type == kNothingSpecial) {
-      writer.put(",\"reason\":\"", engine::to_string(op.reason), "\"");
+      writer.put(R"(,"reason":")", engine::to_string(op.reason), "\"");
     }
     put_retry_and_id(writer, problem);
     if (!writer.is_full()) put_violated(writer, views, room.size());

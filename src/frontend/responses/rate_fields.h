@@ -25,6 +25,7 @@ class ListLine {
       : writer_(writer), name_(name) {}
   ListLine(const ListLine&) = delete;
   ListLine& operator=(const ListLine&) = delete;
+  ~ListLine() = default;
 
   // `write` appends one item. An item longer than a line is omitted.
   template <class Write>

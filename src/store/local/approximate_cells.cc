@@ -248,7 +248,7 @@ ApproximateCells::Refunded ApproximateCells::refund(const Digest& key, const Cel
     };
     const std::int64_t held = held_until(latest_end);
     const std::int64_t given =
-        std::min(seen == word ? held : held_until(earliest_end), std::min(level, held));
+        std::min({seen == word ? held : held_until(earliest_end), level, held});
     const std::int64_t left = level - given;
     if (given == 0 ||
         exchange_cell(cell, seen, left == 0 ? 0 : word_of(home, own, meter, left, now))) {

@@ -26,12 +26,12 @@ struct HttpRequest {
   std::string_view body;
   bool is_local = false;  // came through a Unix socket
 
-  std::string_view target{};                    // path and query
-  std::string_view route{};                     // pattern of the route; empty: no matching route
-  std::span<const PathParameter> parameters{};  // of that pattern
-  IpAddress address{};                          // of the client; 0.0.0.0 behind a Unix socket
+  std::string_view target;                    // path and query
+  std::string_view route;                     // pattern of the route; empty: no matching route
+  std::span<const PathParameter> parameters;  // of that pattern
+  IpAddress address{};                        // of the client; 0.0.0.0 behind a Unix socket
   bool is_tls = false;
-  std::string_view tls_subject{};  // of the client's certificate, if one was verified
+  std::string_view tls_subject;  // of the client's certificate, if one was verified
 
   // The first header of that name, in any case.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;

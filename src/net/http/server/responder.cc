@@ -42,8 +42,8 @@ void ResponseHandle::lose() {
 ResponseStream& ResponseStream::operator=(ResponseStream&& other) noexcept {
   if (this == &other) return *this;
   abandon();
-  ResponseHandle::operator=(std::move(other));
   on_drained_ = std::exchange(other.on_drained_, nullptr);
+  ResponseHandle::operator=(std::move(other));
   return *this;
 }
 

@@ -65,6 +65,8 @@ struct StreamOptions {
 class ResponseStream : public ResponseHandle {
  public:
   ResponseStream() noexcept = default;  // inert
+  ResponseStream(const ResponseStream&) = delete;
+  ResponseStream& operator=(const ResponseStream&) = delete;
   ResponseStream(ResponseStream&&) noexcept = default;
   ResponseStream& operator=(ResponseStream&& other) noexcept;
   ~ResponseStream();
@@ -92,6 +94,8 @@ class ResponseStream : public ResponseHandle {
 class Responder : public ResponseHandle {
  public:
   Responder() noexcept = default;  // inert
+  Responder(const Responder&) = delete;
+  Responder& operator=(const Responder&) = delete;
   Responder(Responder&&) noexcept = default;
   Responder& operator=(Responder&& other) noexcept;
   ~Responder();
