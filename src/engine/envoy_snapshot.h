@@ -14,7 +14,7 @@
 
 #include "base/digest.h"
 #include "rules/envoy_rules.h"
-#include "store/limit_numbers.h"
+#include "store/limits.h"
 #include <sluice/core/compiled_limit.h>
 #include <sluice/diagnostic.h>
 #include <sluice/time.h>

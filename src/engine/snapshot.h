@@ -10,7 +10,7 @@
 #include "engine/subject.h"
 #include "rules/rule_set.h"
 #include "rules/text_matcher.h"
-#include "store/limit_numbers.h"
+#include "store/limits.h"
 #include <sluice/diagnostic.h>
 #include <sluice/time.h>
 

@@ -87,10 +87,10 @@ void read_keeping(const Reader& reader, Rule& rule) {
   read_word(reader, "on_change", kOnChangeWords, rule.on_change);
   read_word(reader, "on_table_full", kOnTableFullWords, rule.on_table_full);
   rule.thread_leases = reader.flag("thread_leases", false);
-  read_word(reader, "mode", kModeWords, rule.mode);
-  read_word(reader, "on_failure", kOnFailureWords, rule.on_failure);
+  read_word(reader, "mode", kModeWords, rule.sharing.mode);
+  read_word(reader, "on_failure", kOnFailureWords, rule.sharing.on_failure);
   if (const Node* tolerance = reader.find("tolerance")) {
-    rule.tolerance_permille = parse_permille(tolerance->text).value_or(rule.tolerance_permille);
+    rule.sharing.tolerance_permille = parse_permille(tolerance->text).value_or(rule.sharing.tolerance_permille);
   }
 }
 

@@ -74,9 +74,9 @@ TEST(ParseRules, AnAbsentKeyIsItsDefault) {
   EXPECT_EQ(rule.action.status, 429);
   EXPECT_FALSE(rule.block);
   EXPECT_FALSE(rule.before_auth);
-  EXPECT_EQ(rule.mode, Mode::automatic);
-  EXPECT_EQ(rule.tolerance_permille, fresh.tolerance_permille);
-  EXPECT_EQ(rule.on_failure, OnFailure::share);
+  EXPECT_EQ(rule.sharing.mode, Mode::automatic);
+  EXPECT_EQ(rule.sharing.tolerance_permille, fresh.sharing.tolerance_permille);
+  EXPECT_EQ(rule.sharing.on_failure, OnFailure::share);
   ASSERT_EQ(rule.limits.size(), 1U);
   EXPECT_EQ(rule.limits[0].limit.algorithm, Algorithm::token_bucket);
   EXPECT_EQ(rule.limits[0].limit.amount, 100U);
@@ -154,9 +154,9 @@ TEST(ParseRules, ReadsEveryKeyOfTheLanguage) {
   EXPECT_EQ(rule.on_table_full, OnTableFull::reject);
   EXPECT_FALSE(rule.thread_leases);
   EXPECT_TRUE(rule_named(list, "windows").thread_leases);
-  EXPECT_EQ(rule.mode, Mode::lease);
-  EXPECT_EQ(rule.tolerance_permille, 5U);
-  EXPECT_EQ(rule.on_failure, OnFailure::open);
+  EXPECT_EQ(rule.sharing.mode, Mode::lease);
+  EXPECT_EQ(rule.sharing.tolerance_permille, 5U);
+  EXPECT_EQ(rule.sharing.on_failure, OnFailure::open);
 }
 
 TEST(ParseRules, ReadsEveryFormOfALimit) {

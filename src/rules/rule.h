@@ -8,6 +8,7 @@
 #include "identity/path.h"
 #include <sluice/address.h>
 #include <sluice/limit.h>
+#include <sluice/sharing.h>
 #include <sluice/time.h>
 
 #include <cstdint>
@@ -144,20 +145,9 @@ struct Block {
   std::uint32_t threshold = 1;  // rejections
 };
 
-// How a limit is kept on many nodes; used by later stores, checked here.
-enum class Mode : std::uint8_t {
-  automatic,
-  local,
-  exact,
-  lease,
-  writeback,
-  owner,
-  broadcast,
-  gossip,
-  leader,
-  deny_list,
-};
-enum class OnFailure : std::uint8_t { share, closed, open };
+// How a limit is kept on many nodes.
+using sluice::Mode;
+using sluice::OnFailure;
 
 // ---- rule -------------------------------------------------------------------------------------
 
@@ -178,9 +168,7 @@ struct Rule {
   OnChange on_change = OnChange::keep;
   OnTableFull on_table_full = OnTableFull::approximate;
   bool thread_leases = false;
-  Mode mode = Mode::automatic;
-  std::uint32_t tolerance_permille = 50;
-  OnFailure on_failure = OnFailure::share;
+  Sharing sharing{.mode = Mode::automatic};
   Place place;
 };
 

@@ -1,70 +1,76 @@
-// The store of all keys' usage, as the engine sees it.
+// The store of all keys' usage, as the engine sees it: one for each worker.
 //
-// A store completes a call at once or later. The local table always completes at once. A store
-// behind a network says "later" and completes the call on the calling worker, or never. The caller
-// keeps the call alive until it is completed or cancelled, and decides for itself how long to wait.
+// A store completes a call at once or later. Later means: on the calling worker, within advance(),
+// wait() or another call of this store's, exactly once, and at the latest when its decision budget
+// is over; the store itself keeps the time, and then decides each group by the `on_failure` of its
+// limits. Calls with local limits alone always complete at once, in every store.
 //
-// Calls own all their data: no views into a request's buffer, which may be gone by then.
+// The worker that owns the store calls advance() in every turn of its loop, and again at wake_at().
+//
+// One thread. Limits are registered elsewhere, for all workers at once (store/limits.h).
 #pragma once
 
 #include "store/check.h"
-#include "store/limit_numbers.h"
-#include <sluice/diagnostic.h>
-#include <sluice/result.h>
 #include <sluice/time.h>
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace sluice::store {
 
-inline constexpr std::size_t kCallChecksMax = 32;
-
-// All limits of one request: all or nothing.
-struct Call {
-  std::array<Check, kCallChecksMax> checks;
-  std::array<Answer, kCallChecksMax> answers;
-  std::size_t count = 0;
-
-  // Once completed: whether all limits admitted it, and whether the store failed.
-  bool admitted = false;
-  bool failed = false;
-
-  // Completed later: called once, by the calling worker, after decide_all() has returned.
-  void (*completed)(Call&) noexcept = nullptr;
-  void* owner = nullptr;
-
-  [[nodiscard]] std::span<const Check> asked() const noexcept {
-    return std::span{checks}.first(count);
-  }
-  [[nodiscard]] std::span<Answer> answered() noexcept { return std::span{answers}.first(count); }
-};
-
 enum class Completion : std::uint8_t { now, later };
 
-class Store : public LimitNumbers {
+struct StoreCounts {
+  std::uint64_t decides = 0;  // calls
+  std::uint64_t charges = 0;
+  std::uint64_t refunds = 0;
+  std::uint64_t renewals = 0;
+  std::uint64_t late = 0;  // calls that were decided by `on_failure`, in part at least
+  // Parts of corrections that no refund will find any more: a holding has room for two charges.
+  std::uint64_t charges_unrefundable = 0;
+};
+
+class Store {
  public:
-  // For a limit that arrives with a request: new ones leave a quarter of the numbers to rules.
-  [[nodiscard]] virtual Parsed<LimitNumber> use_for_request(const Limit& limit, Now now) = 0;
+  Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  virtual ~Store() = default;
 
   [[nodiscard]] virtual Completion decide_all(Call& call, Now now) noexcept = 0;
 
-  // A key that a check will probably need soon: the store may prefetch it.
+  // A key that a check of a local limit will probably need soon: the store may prefetch it.
   virtual void expect(const Digest& /*key*/) noexcept {}
 
-  // The caller no longer waits for a call that is not completed, and may destroy or reuse it as
-  // soon as this returns. From then on the store neither completes it nor writes to it, even if its
-  // result is on the way. The charges of the call, also later ones, stay.
-  virtual void cancel(Call& call) noexcept = 0;
+  // The caller no longer waits for a call that is in flight, and may destroy or reuse it as soon as
+  // this returns. It will not be completed, and what it turns out to have charged is refunded.
+  virtual void cancel(Call& call, Now now) noexcept = 0;
 
-  // No request waits for these. A charge cannot be rejected; the receipt says how much of it found
-  // room.
-  virtual Charge charge(const Check& check, Now now) noexcept = 0;
-  virtual void refund(const Check& check, const Charge& charge, Now now) noexcept = 0;
-  // The returned charge replaces the lease.
-  [[nodiscard]] virtual Charge renew(const Check& check, const Charge& lease, Now now) noexcept = 0;
+  // ---- no request waits for these ---------------------------------------------------------------
+
+  // A charge that cannot be rejected any more, for good. As much of it counts as there is room for.
+  virtual void charge(const Check& check, Now now) noexcept = 0;
+  // Gives all of it back. The holding is void afterwards.
+  virtual void refund(const Check& check, Holding& holding, Now now) noexcept = 0;
+  // The request turned out to cost this much. More is charged although it cannot be rejected any
+  // more; less is refunded.
+  virtual void correct(const Check& check, Holding& holding, Cost cost, Now now) noexcept = 0;
+  // A slot of a request that is still in flight: its time begins anew.
+  virtual void renew(const Check& check, Holding& slot, Now now) noexcept = 0;
+  // The charge stays, and the caller drops the holding. To be called for each one that is neither
+  // refunded nor in flight any more.
+  virtual void keep(Holding& /*holding*/) noexcept {}
+
+  // ---- the worker's loop ------------------------------------------------------------------------
+
+  // Sends what was asked since the last time, completes calls whose time is over.
+  virtual void advance(Now /*now*/) noexcept {}
+  // When advance() has to be called at the latest.
+  [[nodiscard]] virtual MonoTime wake_at() const noexcept { return MonoTime::max(); }
+  // For a caller without a loop: blocks until a call may have been completed. Only while one is in
+  // flight.
+  virtual void wait() noexcept {}
+
+  [[nodiscard]] virtual const StoreCounts& counts() const noexcept = 0;
 };
 
 }  // namespace sluice::store

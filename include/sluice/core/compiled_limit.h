@@ -16,6 +16,7 @@
 #include <sluice/limit.h>
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 namespace sluice::core {
@@ -46,5 +47,10 @@ using CompiledLimit = std::variant<GcraLimit, IntervalLimit, WindowLimit, FirstR
 // the requests are timed. Release times count where requests queue. For a compiled limit, without
 // refunds.
 [[nodiscard]] std::uint64_t most_admitted(const Limit& limit) noexcept;
+
+// One receipt for two charges of one request, `earlier` and `later`, if nothing was charged between
+// them: a refund of it finds what refunds of both would. Else nothing: both are kept.
+[[nodiscard]] std::optional<Receipt> joined(const CompiledLimit& limit, Receipt earlier,
+                                            Receipt later) noexcept;
 
 }  // namespace sluice::core

@@ -4,7 +4,7 @@
 // One thread.
 #pragma once
 
-#include "store/limit_numbers.h"
+#include "store/limits.h"
 
 #include <cstddef>
 #include <cstdint>
