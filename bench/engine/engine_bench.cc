@@ -204,8 +204,9 @@ struct Subject {
                                                           : store::Pages::automatic}},
                 at(0))
                 .value();
+    limits = std::make_unique<store::LocalLimits>(*table);
     local = std::make_unique<store::LocalAuthority>(*table, 1);
-    worker = std::make_unique<engine::Decider>(*local, *local);
+    worker = std::make_unique<engine::Decider>(*local, *limits);
     identity::IdentifierConfig config;
     std::vector<identity::ApiKeyRecord> keys;
     for (int i = 0; i < 1000; ++i) {
@@ -219,10 +220,11 @@ struct Subject {
     worker->use(identity::Identifier::create(std::move(config)).value());
   }
   void use(std::shared_ptr<const rules::RuleSet> rules) {
-    snapshot = engine::Snapshot::make(std::move(rules), {}, *local, at(virtual_now)).value();
+    snapshot = engine::Snapshot::make(std::move(rules), {}, *limits, at(virtual_now)).value();
     worker->use(snapshot);
   }
   std::unique_ptr<store::LocalStore> table;
+  std::unique_ptr<store::LocalLimits> limits;
   std::unique_ptr<store::LocalAuthority> local;
   std::unique_ptr<engine::Decider> worker;
   std::shared_ptr<const engine::Snapshot> snapshot;
@@ -258,9 +260,9 @@ void measure_loading(std::size_t count) {
   const std::string text = rules_yaml(count, count);
   const auto table =
       store::LocalStore::open({.mapping = {.memory = std::size_t{64} << 20U}}, at(0)).value();
-  store::LocalAuthority local{*table, 1};
+  store::LocalLimits limits{*table};
   const double began = cpu_nanos();
-  const auto snapshot = engine::Snapshot::make(load(text), {}, local, at(0)).value();
+  const auto snapshot = engine::Snapshot::make(load(text), {}, limits, at(0)).value();
   fmt::print(R"({{"what":"load","rules":{},"ns":{:.0f}}})"
              "\n",
              count, cpu_nanos() - began);

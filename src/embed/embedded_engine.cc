@@ -304,6 +304,7 @@ Admission EngineWorker::decide(const RequestView& request, Now now) {
   Admission admission;
   admission.held_ = inside_->take();
   (void)inside_->worker.decider().decide(admission.held_->op, request, now);
+  inside_->worker.wait_for(admission.held_->op);
   return admission;
 }
 
@@ -321,6 +322,7 @@ void EngineWorker::decide(std::span<const RequestView> requests, std::span<Admis
     }
     inside_->worker.decider().decide_batch(std::span{ops}.first(count),
                                            requests.subspan(first, count), now);
+    for (std::size_t i = 0; i < count; ++i) inside_->worker.wait_for(*ops[i]);
   }
 }
 
@@ -369,6 +371,7 @@ Parsed<Admission> EngineWorker::Inside::decide(std::string_view rule, const Call
   admission.held_ = spare();
   (void)worker.decider().decide_by(*number, admission.held_->op, request, client, clock.now(),
                                    caller.cost);
+  worker.wait_for(admission.held_->op);
   return admission;
 }
 

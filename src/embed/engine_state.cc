@@ -43,15 +43,21 @@ std::vector<Entry> shown_list(const std::vector<Entry>& of_file, std::vector<Ent
 
 std::unique_ptr<EngineState> EngineState::open(const EngineConfiguration& configuration,
                                                const Clock& clock,
-                                               config::Diagnostics& diagnostics) {
+                                               config::Diagnostics& diagnostics,
+                                               const MakeStores& make_stores) {
   std::unique_ptr<EngineState> state{new EngineState{clock}};
-  if (!state->open_state(configuration, diagnostics)) return nullptr;
+  if (!state->open_state(configuration, make_stores, diagnostics)) return nullptr;
   if (!state->replace(configuration, diagnostics)) return nullptr;
   return state;
 }
 
+std::unique_ptr<store::Stores> EngineState::local_stores(store::LocalStore& table,
+                                                        config::Diagnostics& /*diagnostics*/) {
+  return std::make_unique<store::LocalStores>(table);
+}
+
 bool EngineState::open_state(const EngineConfiguration& configuration,
-                             config::Diagnostics& diagnostics) {
+                             const MakeStores& make_stores, config::Diagnostics& diagnostics) {
   const StateConfig& state = configuration.state;
   auto table = store::LocalStore::open(
       {.mapping = {.memory = state.memory, .file = state.file}, .background = &clock_},
@@ -62,8 +68,8 @@ bool EngineState::open_state(const EngineConfiguration& configuration,
   if (!table || !book) return false;
   table_ = *std::move(table);
   book_ = *std::move(book);
-  limits_ = std::make_unique<store::LocalAuthority>(*table_, 1);
-  return true;
+  stores_ = make_stores(*table_, diagnostics);
+  return stores_ != nullptr;
 }
 
 bool EngineState::replace(const EngineConfiguration& configuration,
@@ -105,8 +111,8 @@ bool EngineState::use_rules(EngineContent content, const rules::RuleList& rules,
 Parsed<void> EngineState::use_with_overrides(EngineContent& content,
                                              std::shared_ptr<const rules::RuleSet> rules,
                                              std::vector<engine::Override> overrides) {
-  auto snapshot = engine::Snapshot::make(std::move(rules), std::move(overrides), *limits_,
-                                         clock_.now(), content_.snapshot.get());
+  auto snapshot = engine::Snapshot::make(std::move(rules), std::move(overrides),
+                                         stores_->limits(), clock_.now(), content_.snapshot.get());
   if (!snapshot) return tl::unexpected(std::move(snapshot.error()));
   content.snapshot = *std::move(snapshot);
   return {};
@@ -117,7 +123,7 @@ std::shared_ptr<const engine::EnvoySnapshot> EngineState::envoy_snapshot(
     const EnvoyConfig& envoy, config::Diagnostics& diagnostics) {
   auto trees = load_envoy(envoy, diagnostics);
   if (trees == nullptr) return nullptr;
-  auto made = engine::EnvoySnapshot::make(std::move(trees), envoy.modes, *limits_, clock_.now());
+  auto made = engine::EnvoySnapshot::make(std::move(trees), envoy.modes, stores_->limits(), clock_.now());
   if (!made) diagnostics.error(std::move(made.error()));
   return made ? *std::move(made) : nullptr;
 }
@@ -217,7 +223,9 @@ bool EngineState::unblock(std::uint64_t block) {
 // ---- workers ----------------------------------------------------------------------------------
 
 WorkerEngine::WorkerEngine(EngineState& state, unsigned workers)
-    : local_(state.table(), workers), decider_(local_, local_), envoy_(local_) {
+    : store_(state.stores().for_worker(workers)),
+      decider_(*store_, state.stores().limits()),
+      envoy_(*store_) {
   decider_.use(&state.book());
 }
 

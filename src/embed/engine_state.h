@@ -22,10 +22,12 @@
 #include "identity/identifier.h"
 #include "store/local/local_authority.h"
 #include "store/local/local_store.h"
+#include "store/stores.h"
 #include <sluice/clock.h>
 #include <sluice/diagnostic.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -41,10 +43,16 @@ struct EngineContent {
 
 class EngineState {
  public:
+  // The stores that decide, over the table; null: they could not be made, and it was reported.
+  using MakeStores =
+      std::function<std::unique_ptr<store::Stores>(store::LocalStore&, config::Diagnostics&)>;
+  [[nodiscard]] static std::unique_ptr<store::Stores> local_stores(
+      store::LocalStore& table, config::Diagnostics& diagnostics);
+
   // Opens the table and every file that the configuration names. The clock outlives the state.
-  [[nodiscard]] static std::unique_ptr<EngineState> open(const EngineConfiguration& configuration,
-                                                         const Clock& clock,
-                                                         config::Diagnostics& diagnostics);
+  [[nodiscard]] static std::unique_ptr<EngineState> open(
+      const EngineConfiguration& configuration, const Clock& clock,
+      config::Diagnostics& diagnostics, const MakeStores& make_stores = &local_stores);
   EngineState(const EngineState&) = delete;
   EngineState& operator=(const EngineState&) = delete;
   ~EngineState() = default;
@@ -78,13 +86,14 @@ class EngineState {
   bool unblock(std::uint64_t block);
 
   [[nodiscard]] store::LocalStore& table() noexcept { return *table_; }
+  [[nodiscard]] store::Stores& stores() noexcept { return *stores_; }
   [[nodiscard]] engine::BlockBook& book() noexcept { return *book_; }
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
 
  private:
   explicit EngineState(const Clock& clock) noexcept : clock_(clock) {}
   [[nodiscard]] bool open_state(const EngineConfiguration& configuration,
-                                config::Diagnostics& diagnostics);
+                                const MakeStores& make_stores, config::Diagnostics& diagnostics);
   [[nodiscard]] std::shared_ptr<const engine::EnvoySnapshot> envoy_snapshot(
       const EnvoyConfig& envoy, config::Diagnostics& diagnostics);
   // For lookups: with entries that apply later, too.
@@ -103,7 +112,7 @@ class EngineState {
 
   const Clock& clock_;
   std::unique_ptr<store::LocalStore> table_;
-  std::unique_ptr<store::LocalAuthority> limits_;  // registers limits; decides nothing
+  std::unique_ptr<store::Stores> stores_;
   std::unique_ptr<engine::BlockBook> book_;
   ExceptionsConfig of_file_;
   ExceptionsConfig added_;  // at run time; without entries that had expired at the last edit
@@ -118,17 +127,23 @@ class WorkerEngine {
   // For requests from now on.
   void use(const EngineContent& content);
 
+  // In every turn of the worker's loop, and again at wake_at(): see store/store.h.
+  void advance(Now now) noexcept { store_->advance(now); }
+  [[nodiscard]] MonoTime wake_at() const noexcept { return store_->wake_at(); }
+  // For a caller without a loop: until the request is decided.
+  void wait_for(const engine::Op& op) noexcept {
+    while (op.waiting()) store_->wait();
+  }
+
   [[nodiscard]] engine::Decider& decider() noexcept { return decider_; }
   [[nodiscard]] engine::EnvoyDecider& envoy() noexcept { return envoy_; }
-  [[nodiscard]] const store::LocalAuthority::Counts& store_counts() const noexcept {
-    return local_.counts();
-  }
+  [[nodiscard]] const store::StoreCounts& store_counts() const noexcept { return store_->counts(); }
   [[nodiscard]] const engine::DeciderCounters& counters() const noexcept {
     return decider_.counters();
   }
 
  private:
-  store::LocalAuthority local_;
+  std::unique_ptr<store::Store> store_;
   engine::Decider decider_;
   engine::EnvoyDecider envoy_;
 };

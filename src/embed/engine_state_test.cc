@@ -284,11 +284,11 @@ TEST_F(EngineStateTest, AnswersEnvoyByTheTreesOfTheFile) {
   const engine::EnvoyDescriptor descriptor{.entries = {&entry, 1}, .limit = {}, .hits_addend = {}};
   const auto left = [&] {
     worker.use(state->content());
-    engine::EnvoyResponse response;
-    const auto answered = worker.envoy().should_rate_limit(
-        {.domain = "a", .descriptors = {&descriptor, 1}, .hits_addend = 1}, clock_.now(), response);
-    EXPECT_TRUE(answered);
-    return response.statuses()[0].limit_remaining;
+    engine::EnvoyOp op;
+    (void)worker.envoy().should_rate_limit(
+        op, {.domain = "a", .descriptors = {&descriptor, 1}, .hits_addend = 1}, clock_.now());
+    EXPECT_TRUE(op.result);
+    return op.response.statuses()[0].limit_remaining;
   };
   EXPECT_EQ(left(), 2U);
   config::Diagnostics diagnostics;

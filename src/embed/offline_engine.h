@@ -26,6 +26,7 @@ class OfflineEngine {
 
  private:
   std::unique_ptr<store::LocalStore> table_;
+  std::unique_ptr<store::LocalLimits> limits_;
   std::unique_ptr<store::LocalAuthority> local_;
   std::shared_ptr<const engine::Snapshot> snapshot_;
   std::unique_ptr<engine::Decider> worker_;

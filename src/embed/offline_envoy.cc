@@ -11,8 +11,9 @@ Parsed<std::unique_ptr<OfflineEnvoy>> OfflineEnvoy::start(
   auto table = store::LocalStore::open({.mapping = {.memory = memory}}, now);
   if (!table) return tl::unexpected(std::move(table.error()));
   made->table_ = *std::move(table);
+  made->limits_ = std::make_unique<store::LocalLimits>(*made->table_);
   made->local_ = std::make_unique<store::LocalAuthority>(*made->table_, 1);
-  auto snapshot = engine::EnvoySnapshot::make(std::move(rules), modes, *made->local_, now);
+  auto snapshot = engine::EnvoySnapshot::make(std::move(rules), modes, *made->limits_, now);
   if (!snapshot) return tl::unexpected(std::move(snapshot.error()));
   made->worker_ = std::make_unique<engine::EnvoyDecider>(*made->local_);
   made->worker_->use(*std::move(snapshot));

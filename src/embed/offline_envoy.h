@@ -24,6 +24,7 @@ class OfflineEnvoy {
 
  private:
   std::unique_ptr<store::LocalStore> table_;
+  std::unique_ptr<store::LocalLimits> limits_;
   std::unique_ptr<store::LocalAuthority> local_;
   std::unique_ptr<engine::EnvoyDecider> worker_;
 };

@@ -22,7 +22,8 @@ Limit multiplied_as_far_as_possible(const Limit& limit, std::uint32_t permille) 
 
 }  // namespace
 
-Amounts::Brought Amounts::find(const PlannedLimit& limit, Wanted wanted, Now now) noexcept {
+Amounts::Brought Amounts::find(const PlannedLimit& limit, const Sharing& sharing, Wanted wanted,
+                               Now now) noexcept {
   const Brought written{.number = limit.number, .amount = limit.written->limit.amount};
   if (wanted.amount == written.amount && wanted.permille == 1000) return written;
   Place& place = places_[(wanted.amount * 31 + wanted.permille * 7 + limit.index) % kPlaces];
@@ -43,7 +44,7 @@ Amounts::Brought Amounts::find(const PlannedLimit& limit, Wanted wanted, Now now
   place.brought.is_left_out = true;
   Use* const use = free_use();
   if (use == nullptr) return place.brought;
-  const Parsed<store::LimitNumber> number = store_.use_for_request(brought, now);
+  const Parsed<store::LimitNumber> number = registry_.use_for_request(brought, sharing, now);
   if (!number) return place.brought;
   *use = {.number = *number, .requests = 0, .is_remembered = true};
   place.brought = {.number = *number, .amount = brought.amount, .is_left_out = false, .use = use};
@@ -52,7 +53,7 @@ Amounts::Brought Amounts::find(const PlannedLimit& limit, Wanted wanted, Now now
 
 Amounts::~Amounts() {
   for (const Use& use : uses_) {
-    if (use.is_remembered || use.requests > 0) store_.stop_using(use.number);
+    if (use.is_remembered || use.requests > 0) registry_.stop_using(use.number);
   }
 }
 
@@ -68,7 +69,7 @@ Amounts::Use* Amounts::free_use() noexcept {
 }
 
 void Amounts::let_go(Use& use) noexcept {
-  if (--use.requests == 0 && !use.is_remembered) store_.stop_using(use.number);
+  if (--use.requests == 0 && !use.is_remembered) registry_.stop_using(use.number);
 }
 
 void Amounts::forget() noexcept {
@@ -78,7 +79,7 @@ void Amounts::forget() noexcept {
 void Amounts::give_back(Place& place) noexcept {
   if (Use* const use = place.brought.use) {
     use->is_remembered = false;
-    if (use->requests == 0) store_.stop_using(use->number);
+    if (use->requests == 0) registry_.stop_using(use->number);
   }
   place = {};
 }

@@ -1,15 +1,15 @@
 // Limits whose amount comes with the request (`from`), and their numbers in the store.
 //
 // A worker meets the same few amounts again and again: those of its customers' contracts. The first
-// lookup takes a number from the store, under a lock; the worker then remembers it, and for some
-// seconds also that the store has none. The memory is bounded: when two amounts want the same
+// lookup takes a number from the registry, under a lock; the worker then remembers it, and for some
+// seconds also that there is none. The memory is bounded: when two amounts want the same
 // place, the newer one gets it. Unused amounts are returned, so that the store can reuse their
 // numbers. A request keeps the number that it was decided by until it is settled, however long that
 // takes: its charge is refunded under that number. One thread.
 #pragma once
 
 #include "engine/snapshot.h"
-#include "store/store.h"
+#include "store/limits.h"
 #include <sluice/time.h>
 
 #include <array>
@@ -21,7 +21,7 @@ namespace sluice::engine {
 
 class Amounts {
  public:
-  explicit Amounts(store::Store& store) noexcept : store_(store) {}
+  explicit Amounts(store::Limits& registry) noexcept : registry_(registry) {}
   Amounts(const Amounts&) = delete;
   Amounts& operator=(const Amounts&) = delete;
   ~Amounts();
@@ -46,7 +46,8 @@ class Amounts {
   };
   // The limit with that amount, as far as it can be enforced; the written limit if the store has no
   // room for one more.
-  [[nodiscard]] Brought find(const PlannedLimit& limit, Wanted wanted, Now now) noexcept;
+  [[nodiscard]] Brought find(const PlannedLimit& limit, const Sharing& sharing, Wanted wanted,
+                             Now now) noexcept;
   void forget() noexcept;  // the limits that these were made of are destroyed
 
   static void keep(Use& use) noexcept { ++use.requests; }
@@ -70,7 +71,7 @@ class Amounts {
   void give_back(Place& place) noexcept;
   void give_back_unused(MonoTime now) noexcept;
 
-  store::Store& store_;
+  store::Limits& registry_;
   MonoTime looked_;  // for places no longer used
   std::array<Place, kPlaces> places_{};
   std::array<Use, kUses> uses_{};

@@ -53,13 +53,12 @@ std::string_view to_string(Reason reason) noexcept {
   return "unknown";
 }
 
-Decider::Decider(store::Store& store, store::Store& fallback)
-    : store_(store),
-      fallback_(fallback),
-      lists_(std::make_shared<const Lists>()),
-      amounts_(store) {}
+Decider::Decider(store::Store& store, store::Limits& limits)
+    : store_(store), lists_(std::make_shared<const Lists>()), amounts_(limits) {}
 
-Decider::~Decider() = default;
+Decider::~Decider() {
+  for (Deciding* const shadow : late_shadows_) store_.cancel(shadow->call, shadow->asked_at);
+}
 
 // Keeps what the worker learnt while the same snapshot is in force: it is published again with
 // every other change, such as certificates.
@@ -76,8 +75,7 @@ void Decider::use(std::shared_ptr<const Snapshot> snapshot) {
 
 Decided Decider::decide(Op& op, const RequestView& request, Now now) noexcept {
   const Prepared prepared = prepare(op, request, now);
-  return {.completion = prepared == Prepared::decided ? Completion::now : ask(op, now),
-          .request = resolved_};
+  return {.completion = ask(op, prepared, now), .request = resolved_};
 }
 
 Decided Decider::decide(Op& op, const RequestView& request, const identity::Identity& client,
@@ -85,8 +83,7 @@ Decided Decider::decide(Op& op, const RequestView& request, const identity::Iden
   resolved_.client = unproven(client);
   const Prepared prepared =
       prepare(op, request, now, [&](identity::Identity& who) { who = client; });
-  return {.completion = prepared == Prepared::decided ? Completion::now : ask(op, now),
-          .request = resolved_};
+  return {.completion = ask(op, prepared, now), .request = resolved_};
 }
 
 Completion Decider::decide_by(rules::RuleNumber rule, Op& op, const RequestView& request,
@@ -106,12 +103,14 @@ Completion Decider::decide_by(rules::RuleNumber rule, Op& op, const RequestView&
   matches_.clear();
   matches_.count = 1;
   matches_.all[0] = {.rule = rule};
-  if (!resolve(op, asked, matches_)) return Completion::now;
+  if (!resolve(op, asked, matches_)) return ask(op, Prepared::decided, now);
   if (cost) {
-    for (std::size_t i = 0; i < op.call_.count; ++i) op.call_.checks[i].cost = *cost;
-    for (std::size_t i = 0; i < op.shadow_count_; ++i) op.shadow_checks_[i].cost = *cost;
+    Deciding& deciding = *op.deciding_;
+    for (std::size_t i = 0; i < deciding.call.count; ++i) deciding.call.checks[i].cost = *cost;
+    for (std::size_t i = 0; i < deciding.shadow_count; ++i) deciding.shadow_checks[i].cost = *cost;
   }
-  return blocked(op, Early::not_done, now) ? Completion::now : ask(op, now);
+  const bool is_blocked = blocked(op, Early::not_done, now);
+  return ask(op, is_blocked ? Prepared::decided : Prepared::to_be_asked, now);
 }
 
 void Decider::decide_batch(std::span<Op* const> ops, std::span<const RequestView> requests,
@@ -124,11 +123,9 @@ void Decider::decide_batch(std::span<Op* const> ops, std::span<const RequestView
       Op& op = *ops[first + i];
       prepared[i] = prepare(op, requests[first + i], now);
       if (prepared[i] != Prepared::to_be_asked) continue;
-      for (const store::Check& check : op.call_.asked()) store_.expect(check.key);
+      for (const store::Check& check : op.deciding_->call.asked()) store_.expect(check.key);
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      if (prepared[i] == Prepared::to_be_asked) (void)ask(*ops[first + i], now);
-    }
+    for (std::size_t i = 0; i < count; ++i) (void)ask(*ops[first + i], prepared[i], now);
   }
 }
 
@@ -192,15 +189,16 @@ Decider::Prepared Decider::prepare(Op& op, const RequestView& request, Now now,
     enforced = matches_.enforced;
     enforced_decoded = matches_.enforced_decoded;
     if (!resolve(op, asked, matches_) || blocked(op, Early::done, now)) return Prepared::decided;
-    if (op.call_.count > 0) {
-      (void)fallback_.decide_all(op.call_, now);
-      record(op, fallback_, false);
-      if (!op.call_.admitted) {
+    Deciding& deciding = *op.deciding_;
+    if (deciding.call.count > 0) {
+      (void)store_.decide_all(deciding.call, now);  // at once: these limits are local
+      record(op, Keep::unfinished);
+      if (!deciding.call.admitted) {
         refuse(op, now);
         return Prepared::decided;
       }
-      op.early_count_ = op.call_.count;
-      op.call_.count = 0;
+      deciding.early_count = deciding.call.count;
+      deciding.call.clear();
     }
   }
 
@@ -222,7 +220,7 @@ Decider::Prepared Decider::prepare(Op& op, const RequestView& request, Now now,
     if (rules.unmatched() == rules::Unmatched::reject) {
       return finish(op, Action::reject, Reason::no_rule, kUnavailable);
     }
-    if (!enforced && !enforced_decoded && matches_.count == 0 && op.shadow_count_ == 0) {
+    if (!enforced && !enforced_decoded && matches_.count == 0 && op.deciding_->shadow_count == 0) {
       return finish(op, Action::pass, Reason::unmatched, kOk);
     }
   }
@@ -243,7 +241,8 @@ Decider::Prepared Decider::prepare_exempt(Op& op, const rules::Asked& asked, Now
     rules.match(asked, phase, matches_);
     for (const rules::Matched& matched : matches_.span()) (void)resolve_rule(op, asked, matched);
     if (blocked(op, Early::done, now)) return Prepared::decided;
-    op.call_.count = op.shadow_count_ = 0;
+    op.deciding_->call.clear();
+    op.deciding_->shadow_count = 0;
   }
   return finish(op, Action::pass, Reason::preflight, kOk);
 }
@@ -256,15 +255,22 @@ std::optional<std::string_view> Decider::normal_host(std::string_view host) noex
   return host_normal_;
 }
 
-Completion Decider::ask(Op& op, Now now) noexcept {
-  op.call_.completed = &Decider::later;
-  op.call_.owner = &op;
-  op.call_.admitted = true;
-  if (op.call_.count > 0 && store_.decide_all(op.call_, now) == Completion::later) {
+// Ends the decision, unless the store completes it later.
+Completion Decider::ask(Op& op, Prepared prepared, Now now) noexcept {
+  if (prepared == Prepared::decided) {
+    release(op);
+    return Completion::now;
+  }
+  store::Call& call = op.deciding_->call;
+  call.completed = &Decider::later;
+  call.owner = &op;
+  call.admitted = true;
+  if (call.count > 0 && store_.decide_all(call, now) == Completion::later) {
     op.stage_ = Op::Stage::waiting;
     return Completion::later;
   }
-  conclude(op, store_, now);
+  conclude(op, now);
+  release(op);
   return Completion::now;
 }
 
@@ -274,13 +280,21 @@ void Decider::begin(Op& op, Now now) noexcept {
   op.pin_ = pin_.get();
   op.worker_ = this;
   op.asked_at_ = now;
-  op.source = "local";
+  op.source = store::Source::local;
+  op.stage_ = Op::Stage::deciding;
   op.queued_ = nullptr;
-  op.outcome_count_ = op.held_count_ = op.shadow_count_ = op.label_bytes_ = 0;
-  op.call_.count = op.early_count_ = 0;
-  op.call_.failed = false;  // of the previous request; this one may have no checks
-  op.use_count_ = 0;
+  op.outcomes_.clear();
+  op.held_.clear();
+  op.uses_.clear();
+  op.deciding_ = &pool_.take();
+  op.deciding_->clear();
   prefetch_.begin();
+}
+
+void Decider::release(Op& op) noexcept {
+  if (op.deciding_ == nullptr) return;
+  pool_.give_back(*op.deciding_);
+  op.deciding_ = nullptr;
 }
 
 // The op releases its rules. Retired rules without ops are freed at the next edit.
@@ -288,9 +302,9 @@ void Decider::end(Op& op) noexcept {
   if (op.pin_ == nullptr) return;
   --op.pin_->ops;
   op.pin_ = nullptr;
-  op.held_count_ = 0;
-  for (std::size_t i = 0; i < op.use_count_; ++i) amounts_.let_go(*op.uses_[i]);
-  op.use_count_ = 0;
+  op.held_.clear();
+  for (Amounts::Use* const use : op.uses_) amounts_.let_go(*use);
+  op.uses_.clear();
   op.stage_ = Op::Stage::idle;
 }
 

@@ -5,7 +5,7 @@
 // authentication; verify tokens and keys (ambiguous ones are rejected) and look them up in the
 // lists; find all other matching rules, look up their blocks, and check all of their limits in one
 // step, all or nothing. Shadow rules are then charged for an allowed request, each by itself, and
-// never reject.
+// never reject; nothing waits for those that the store decides later.
 //
 // decider.cc has the order, decider_checks.cc turns rules into checks, decider_answers.cc reads the
 // store's results, decider_settle.cc charges and refunds after the response.
@@ -13,9 +13,11 @@
 // One thread. Deciding allocates nothing, takes no lock, reads no clock and does not log.
 #pragma once
 
+#include "base/pool.h"
 #include "engine/amounts.h"
 #include "engine/block_book.h"
 #include "engine/client_policy.h"
+#include "engine/deciding.h"
 #include "engine/key.h"
 #include "engine/key_prefetch.h"
 #include "engine/lists.h"
@@ -44,14 +46,13 @@ struct DeciderCounters {
   std::uint64_t rejected = 0;
   std::uint64_t too_many_rules = 0;
   std::uint64_t bad_targets = 0;
-  std::uint64_t store_failures = 0;
+  std::uint64_t store_failures = 0;          // by `on_failure`, in part at least
   std::uint64_t would_refuse = 0;            // by shadow rules
   std::uint64_t shadow_checks_skipped = 0;   // rules without room beside the others on a request
   std::uint64_t dynamic_limits_skipped = 0;  // from requests; the store had no room for them
   std::uint64_t blocks = 0;                  // started
   std::uint64_t blocks_dropped = 0;          // the table had no room for them
   std::uint64_t block_names_displaced = 0;   // of blocks in force, by names of other blocks
-  std::uint64_t charges_unrefundable = 0;    // for a late cost: the op has too many charges
   std::uint64_t failures_forgotten = 0;      // early, of addresses that failed to authenticate
 };
 
@@ -81,10 +82,9 @@ struct Decided {
 
 class Decider {
  public:
-  // `store` decides for all rules; `fallback` for rules before authentication, and for rules that
-  // spend their local share when the store fails. All ops are settled or abandoned before the
-  // decider is destroyed.
-  Decider(store::Store& store, store::Store& fallback);
+  // `limits` is the registry of the store's limits. All ops are settled or abandoned before the
+  // decider is destroyed, and the store completes no call afterwards.
+  Decider(store::Store& store, store::Limits& limits);
   ~Decider();
 
   // For requests from now on; requests in flight keep their rules. Rules and an identifier are
@@ -115,9 +115,6 @@ class Decider {
   // decided. op.waiting() is true for requests that the store completes later.
   void decide_batch(std::span<Op* const> ops, std::span<const RequestView> requests,
                     Now now) noexcept;
-
-  // The store takes too long: every matching rule decides by its `on_failure`.
-  void give_up_waiting(Op& op, Now now) noexcept;
 
   // A queued request has waited its delay and is forwarded.
   void released(Op& op) noexcept;
@@ -167,7 +164,8 @@ class Decider {
   [[nodiscard]] Prepared prepare(Op& op, const RequestView& request, Now now) noexcept;
   Prepared reject_target(Op& op) noexcept;
   [[nodiscard]] Prepared prepare_exempt(Op& op, const rules::Asked& asked, Now now) noexcept;
-  [[nodiscard]] store::Completion ask(Op& op, Now now) noexcept;
+  [[nodiscard]] store::Completion ask(Op& op, Prepared prepared, Now now) noexcept;
+  void release(Op& op) noexcept;
   [[nodiscard]] std::optional<std::string_view> normal_host(std::string_view host) noexcept;
   void begin(Op& op, Now now) noexcept;
   void end(Op& op) noexcept;
@@ -182,40 +180,54 @@ class Decider {
                                       const rules::Matched& matched) noexcept;
   [[nodiscard]] InForce in_force(const Plan& plan, const PlannedLimit& limit,
                                  const rules::Asked& asked, Now now) noexcept;
-  [[nodiscard]] static Op::Label label_of(Op& op, const Plan& plan, const rules::Asked& asked,
-                                          const rules::Matched& matched) noexcept;
+  [[nodiscard]] static Deciding::Label label_of(Op& op, const Plan& plan,
+                                                const rules::Asked& asked,
+                                                const rules::Matched& matched) noexcept;
 
   // decider_answers.cc
   static void later(store::Call& call) noexcept;
-  void decide_without_store(Op& op, Now now) noexcept;
-  void conclude(Op& op, store::Store& by, Now now) noexcept;
+  void conclude(Op& op, Now now) noexcept;
   void admit(Op& op, std::size_t binding, const Decision& decision, Now now) noexcept;
-  void record(Op& op, store::Store& by, bool keep_charges) noexcept;
-  static void hold(Op& op, const Op::Asked& asked, const store::Check& check,
-                   const store::Charge& charge, store::Store& by, bool keep_charges) noexcept;
+  enum class Keep : std::uint8_t { all, unfinished };
+  void record(Op& op, Keep keep) noexcept;
+  [[nodiscard]] static Op::Held held_by(const Deciding::Asked& asked, const store::Check& check,
+                                        const store::Charge& charge) noexcept;
+  static void hold(Op& op, const Deciding::Asked& asked, const store::Check& check,
+                   const store::Charge& charge, Keep keep) noexcept;
   [[nodiscard]] bool may_wait(Op& op, Now now) noexcept;
-  void ask_shadows(Op& op, Now now) noexcept;
-  void ask_shadow(Op& op, std::size_t first, std::size_t count, Now now) noexcept;
   void refuse(Op& op, Now now) noexcept;
+  [[nodiscard]] const rules::Rule* leave_out_undecided(Deciding& deciding) noexcept;
   // Whether blocks that need only address and request have been looked up.
   enum class Early : std::uint8_t { done, not_done };
   [[nodiscard]] bool blocked(Op& op, Early early, Now now) noexcept;
   [[nodiscard]] bool blocked_by_request(Op& op, const rules::Asked& asked, Now now) noexcept;
   [[nodiscard]] bool is_blocked(Op& op, const Plan& plan, std::uint64_t key, Now now) noexcept;
   void punish(Op& op, Now now) noexcept;
-  void write_down(const Op& op, const Op::Asked& asked, Now now) noexcept;
+  void write_down(const Deciding& deciding, const Deciding::Asked& asked, Now now) noexcept;
   const Decision& ask_alone(const PlannedLimit& limit, std::uint64_t key, store::Cost cost,
                             Now now) noexcept;
 
+  // decider_shadows.cc
+  void ask_shadows(Op& op, Now now) noexcept;
+  void ask_shadow(Op& op, std::size_t first, std::size_t count, Now now) noexcept;
+  void ask_shadow_later(Op& op, std::size_t first, std::size_t count, Now now) noexcept;
+  void conclude_shadow(Deciding& shadow) noexcept;
+  static void shadow_later(store::Call& call) noexcept;
+  static void record_shadow(Op& op, const Deciding::Asked& asked, const store::Check& check,
+                            const store::Answer& answer, store::Source source) noexcept;
+  void settle_late(const Deciding& shadow, Op::Held held) noexcept;
+  void tell_shadows(const Op& op, const ResponseView& response) noexcept;
+  enum class Gone : std::uint8_t { over, abandoned };
+  void leave_shadows(Op& op, Gone how) noexcept;
+
   // decider_settle.cc
-  static void give_back(const Op::Held& held, Now now) noexcept;
-  static void charge_promised(const Op::Held& held, Now now) noexcept;
-  void correct(Op& op, std::size_t place, store::Cost actual, Now now) noexcept;
-  void charge_more(Op& op, std::size_t place, store::Cost cost, Now now) noexcept;
+  void give_back(Op::Held& held, Now now) noexcept;
+  void charge_promised(const Op::Held& held, Now now) noexcept;
+  // Whether the response counts under a rule.
+  [[nodiscard]] static bool is_counted(const Plan& plan, const ResponseView& response) noexcept;
   static void leave_queue(Op& op) noexcept;
 
   store::Store& store_;
-  store::Store& fallback_;
   std::shared_ptr<const identity::Identifier> identifier_;
   ClientPolicy policy_;
   std::unique_ptr<SnapshotPin> pin_;
@@ -235,6 +247,8 @@ class Decider {
   ResolvedRequest resolved_;
   rules::Matches matches_;
   store::Call alone_;  // for counts checked one by one
+  Pool<Deciding> pool_;
+  std::vector<Deciding*> late_shadows_;  // in flight
   DeciderCounters counters_;
 };
 

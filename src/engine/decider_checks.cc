@@ -126,34 +126,37 @@ Decider::Resolved Decider::resolve_rule(Op& op, const rules::Asked& asked,
   const std::span<const PlannedLimit> limits =
       plan.tier_by == TierBy::none ? std::span<const PlannedLimit>{plan.limits}
                                    : plan.limits_for(tier_of(plan, asked.client, scratch));
-  std::size_t& count = shadow ? op.shadow_count_ : op.call_.count;
-  const std::size_t taken = shadow ? count : op.early_count_ + count;
-  if (taken + limits.size() > Op::kMost) {
+  Deciding& deciding = *op.deciding_;
+  std::size_t& count = shadow ? deciding.shadow_count : deciding.call.count;
+  const std::size_t taken = shadow ? count : deciding.early_count + count;
+  if (taken + limits.size() > Deciding::kMost) {
     if (!shadow) return Resolved::too_many;
     ++counters_.shadow_checks_skipped;  // all of it or nothing of it
     return Resolved::ready;
   }
 
   const store::Cost cost = cost_of(rule.cost, asked);
-  const Op::Label label = plan.block && !shadow ? label_of(op, plan, asked, matched) : Op::Label{};
+  const Deciding::Label label =
+      plan.block && !shadow ? label_of(op, plan, asked, matched) : Deciding::Label{};
+  const std::size_t first = count;
   for (const PlannedLimit& limit : limits) {
     const bool in_flight = limit.written->limit.algorithm == Algorithm::concurrency;
     const bool is_as_written = !limit.written->from && snapshot.overrides().empty();
     const InForce holds =
         is_as_written ? InForce{.number = limit.number, .amount = limit.written->limit.amount}
                       : in_force(plan, limit, asked, op.asked_at_);
-    // A preflight that is allowed uncounted may look at more limits than fit here.
-    if (holds.use != nullptr && op.use_count_ < op.uses_.size()) {
+    if (holds.use != nullptr) {
       Amounts::keep(*holds.use);
-      op.uses_[op.use_count_++] = holds.use;
+      op.uses_.push_back(holds.use);
     }
-    (shadow ? op.shadows_ : op.asked_)[count] = {.plan = &plan,
+    (shadow ? deciding.shadows : deciding.asked)[count] = {.plan = &plan,
                                                  .limit = &limit,
                                                  .amount = holds.amount,
                                                  .key = key.digest.low,
                                                  .label = label};
-    (shadow ? op.shadow_checks_ : op.call_.checks)[count] = {
-        .key = {.low = key.digest.low ^ limit.salt, .high = 0},
+    (shadow ? deciding.shadow_checks : deciding.call.checks)[count] = {
+        .key = {.low = key.digest.low ^ limit.salt, .high = key.digest.high},
+        .salt = limit.salt,
         .limit = holds.number,
         .cost = cost,
         .change = plan.change,
@@ -163,6 +166,7 @@ Decider::Resolved Decider::resolve_rule(Op& op, const rules::Asked& asked,
         .thread_leases = rule.thread_leases};
     ++count;
   }
+  if (!shadow && count > first) deciding.call.group_from(first);
   return Resolved::ready;
 }
 
@@ -178,7 +182,7 @@ Decider::InForce Decider::in_force(const Plan& plan, const PlannedLimit& limit,
             .amount = multiplied(limit.written->limit, changed->permille).amount};
   }
   const Amounts::Brought brought =
-      amounts_.find(limit,
+      amounts_.find(limit, plan.sharing,
                     {.amount = amount_of(*limit.written, asked),
                      .permille = changed != nullptr ? changed->permille : 1000},
                     now);
@@ -190,12 +194,13 @@ Decider::InForce Decider::in_force(const Plan& plan, const PlannedLimit& limit,
 
 // The source of a label, if one is needed: for each `per` its kind, its length and its bytes. A
 // missing value is replaced by the address, as in the key by default.
-Op::Label Decider::label_of(Op& op, const Plan& plan, const rules::Asked& asked,
+Deciding::Label Decider::label_of(Op& op, const Plan& plan, const rules::Asked& asked,
                             const rules::Matched& matched) noexcept {
   constexpr std::size_t kHeader = 2;
   constexpr std::size_t kShown = 64;
   const rules::MatchedPath path = op.pin_->snapshot->rules().path(asked, matched);
-  const std::size_t first = op.label_bytes_;
+  Deciding& deciding = *op.deciding_;
+  const std::size_t first = deciding.label_bytes;
   ValueScratch scratch;
   for (const rules::Per& per : plan.rule->per) {
     rules::Per::Kind kind = per.kind;
@@ -205,15 +210,15 @@ Op::Label Decider::label_of(Op& op, const Plan& plan, const rules::Asked& asked,
       value = value_of({.kind = kind, .name = {}}, asked, path, scratch);
     }
     value = value.substr(0, kShown);
-    if (op.label_bytes_ + kHeader + value.size() > op.labels_.size()) break;
-    char* const to = op.labels_.data() + op.label_bytes_;
+    if (deciding.label_bytes + kHeader + value.size() > deciding.labels.size()) break;
+    char* const to = deciding.labels.data() + deciding.label_bytes;
     to[0] = static_cast<char>(kind);
     to[1] = static_cast<char>(value.size());
     std::ranges::copy(value, to + kHeader);
-    op.label_bytes_ += kHeader + value.size();
+    deciding.label_bytes += kHeader + value.size();
   }
   return {.first = static_cast<std::uint16_t>(first),
-          .size = static_cast<std::uint16_t>(op.label_bytes_ - first)};
+          .size = static_cast<std::uint16_t>(deciding.label_bytes - first)};
 }
 
 }  // namespace sluice::engine

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 namespace sluice::engine {
-namespace {
 
-bool counts(const Plan& plan, const ResponseView& response) noexcept {
+bool Decider::is_counted(const Plan& plan, const ResponseView& response) noexcept {
+  if (!plan.rule->count) return true;
   const rules::Count& count = *plan.rule->count;
   const auto in = [&](const auto& range) {
     return response.status >= range.first && response.status <= range.second;
@@ -24,16 +24,14 @@ bool counts(const Plan& plan, const ResponseView& response) noexcept {
   return std::ranges::any_of(response.headers, has_it);
 }
 
-}  // namespace
-
-void Decider::give_back(const Op::Held& held, Now now) noexcept {
-  if (held.fate != Op::Fate::promised) held.by->refund(held.check, held.charge, now);
+void Decider::give_back(Op::Held& held, Now now) noexcept {
+  if (held.fate != Op::Fate::promised) store_.refund(held.check, held.holding, now);
 }
 
 void Decider::charge_promised(const Op::Held& held, Now now) noexcept {
   store::Check check = held.check;
   check.probe = false;
-  (void)held.by->charge(check, now);  // for good
+  store_.charge(check, now);
 }
 
 void Decider::leave_queue(Op& op) noexcept {
@@ -44,112 +42,60 @@ void Decider::leave_queue(Op& op) noexcept {
 void Decider::released(Op& op) noexcept { leave_queue(op); }
 
 void Decider::abandon(Op& op, Now now) noexcept {
-  if (op.stage_ == Op::Stage::waiting) store_.cancel(op.call_);
+  if (op.stage_ == Op::Stage::waiting) store_.cancel(op.deciding_->call, now);
+  release(op);
   leave_queue(op);
-  for (std::size_t i = 0; i < op.held_count_; ++i) give_back(op.held_[i], now);
+  if (op.late_shadows_ > 0) leave_shadows(op, Gone::abandoned);
+  for (Op::Held& held : op.held_) give_back(held, now);
   end(op);
 }
 
 void Decider::responded(Op& op, const ResponseView& response, Now now) noexcept {
+  if (op.late_shadows_ > 0) tell_shadows(op, response);
   std::size_t in_flight = 0;
-  for (std::size_t i = 0; i < op.held_count_; ++i) {
-    const Op::Held& held = op.held_[i];
+  for (Op::Held& held : op.held_) {
     if (held.fate == Op::Fate::in_flight) {
       op.held_[in_flight++] = held;
       continue;
     }
-    const bool is_counted = !held.plan->rule->count || counts(*held.plan, response);
-    if (held.fate == Op::Fate::stays && !is_counted) give_back(held, now);
-    if (held.fate != Op::Fate::promised || !is_counted) continue;
-    charge_promised(held, now);
+    const bool counts = is_counted(*held.plan, response);
+    if (held.fate == Op::Fate::promised) {
+      if (counts) charge_promised(held, now);
+    } else if (counts) {
+      store_.keep(held.holding);
+    } else {
+      give_back(held, now);
+    }
   }
-  op.held_count_ = in_flight;
+  op.held_.shorten(in_flight);
 }
 
 void Decider::settle(Op& op, const ResponseView* response, Now now) noexcept {
   leave_queue(op);
   if (response != nullptr) responded(op, *response, now);
-  for (std::size_t i = 0; i < op.held_count_; ++i) {
-    const Op::Held& held = op.held_[i];
-    if (held.fate == Op::Fate::in_flight) give_back(held, now);
-    // The result is unknown, and a client must not evade the charge by disconnecting.
-    if (held.fate == Op::Fate::promised) charge_promised(held, now);
+  if (op.late_shadows_ > 0) leave_shadows(op, Gone::over);
+  for (Op::Held& held : op.held_) {
+    switch (held.fate) {
+      case Op::Fate::in_flight: give_back(held, now); break;
+      case Op::Fate::stays: store_.keep(held.holding); break;
+      // The result is unknown, and a client must not evade the charge by disconnecting.
+      case Op::Fate::promised: charge_promised(held, now); break;
+    }
   }
   end(op);
 }
 
 void Decider::renew(Op& op, Now now) noexcept {
-  for (std::size_t i = 0; i < op.held_count_; ++i) {
-    Op::Held& held = op.held_[i];
-    if (held.fate == Op::Fate::in_flight) {
-      held.charge = held.by->renew(held.check, held.charge, now);
-    }
+  for (Op::Held& held : op.held_) {
+    if (held.fate == Op::Fate::in_flight) store_.renew(held.check, held.holding, now);
   }
 }
 
-// ---- late costs --------------------------------------------------------------------------------
-
+// A promised charge is made when the response arrives.
 void Decider::correct_cost(Op& op, store::Cost actual, Now now) noexcept {
-  const std::size_t decided = op.held_count_;  // corrections are appended
-  for (std::size_t i = 0; i < decided; ++i) {
-    Op::Held& held = op.held_[i];
-    if (held.fate == Op::Fate::in_flight || held.corrects) continue;
-    if (held.fate == Op::Fate::promised) {
-      held.check.cost = actual;
-    } else {
-      correct(op, i, actual, now);
-    }
-  }
-}
-
-// A higher cost is charged although it can no longer be rejected; a lower one is refunded. `held_`
-// has all charges at any time, and no receipt covers more: so a response that does not count
-// refunds all of them, and nothing of other requests. The oldest charge goes first: a bucket that
-// refunds an older one still knows exactly where the younger ones are, but not vice versa.
-void Decider::correct(Op& op, std::size_t place, store::Cost actual, Now now) noexcept {
-  const auto is_of_it = [&](std::size_t i) {
-    return i == place || (op.held_[i].corrects && op.held_[i].limit == op.held_[place].limit);
-  };
-  std::uint64_t charged = 0;
-  for (std::size_t i = place; i < op.held_count_; ++i) {
-    if (is_of_it(i)) charged += op.held_[i].check.cost;
-  }
-  if (actual > charged) {
-    charge_more(op, place, static_cast<store::Cost>(actual - charged), now);
-    return;
-  }
-  std::uint64_t excess = charged - actual;
-  for (std::size_t i = place; i < op.held_count_ && excess > 0; ++i) {
-    if (!is_of_it(i)) continue;
-    Op::Held& held = op.held_[i];
-    store::Check part = held.check;
-    part.cost = static_cast<store::Cost>(std::min<std::uint64_t>(excess, held.charge.receipt.cost));
-    if (part.cost == 0) continue;
-    held.by->refund(part, held.charge, now);
-    held.charge.receipt.cost -= part.cost;
-    held.check.cost -= part.cost;
-    excess -= part.cost;
-  }
-}
-
-// A separate charge, with its own receipt. An exceeded limit takes less than requested.
-void Decider::charge_more(Op& op, std::size_t place, store::Cost cost, Now now) noexcept {
-  Op::Held more = op.held_[place];
-  more.check.cost = cost;
-  more.charge = more.by->charge(more.check, now);
-  more.check.cost = more.charge.receipt.cost;
-  more.corrects = true;
-  const auto used = std::span{op.held_}.first(op.held_count_);
-  const auto place_of_old = std::ranges::find_if(used, [&](const Op::Held& held) {
-    return held.corrects && held.limit == more.limit && held.check.cost == 0;
-  });
-  if (place_of_old != used.end()) {
-    *place_of_old = more;
-  } else if (op.held_count_ < op.held_.size()) {
-    op.held_[op.held_count_++] = more;
-  } else {
-    op.held_[place].check.cost += more.check.cost;  // it stays: there is no room for its receipt
-    if (more.check.cost > 0) ++counters_.charges_unrefundable;
+  for (Op::Held& held : op.held_) {
+    if (held.fate == Op::Fate::promised) held.check.cost = actual;
+    if (held.fate == Op::Fate::stays) store_.correct(held.check, held.holding, actual, now);
   }
 }
 

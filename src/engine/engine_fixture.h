@@ -68,7 +68,7 @@ class EngineFixture : public ::testing::Test {
   }
 
   void use(std::vector<rules::Rule> all, rules::Unmatched unmatched = rules::Unmatched::allow) {
-    auto made = Snapshot::make({.rules = std::move(all), .unmatched = unmatched}, *local_, now_);
+    auto made = Snapshot::make({.rules = std::move(all), .unmatched = unmatched}, *limits_, now_);
     ASSERT_TRUE(made) << made.error().text();
     worker_->use(*made);
   }
@@ -106,7 +106,7 @@ class EngineFixture : public ::testing::Test {
   }
 
   // Knows two API keys: of a client that pays, and of one that does not. The former has attributes.
-  std::unique_ptr<Decider> new_worker(store::Store& store) {
+  std::unique_ptr<Decider> new_worker(store::Store& store, store::Limits* limits = nullptr) {
     const auto key = [](const char* name, const char* tier) {
       return identity::ApiKeyRecord{
           .name = name, .hash = identity::hash_api_key(name), .tier = tier};
@@ -116,7 +116,7 @@ class EngineFixture : public ::testing::Test {
     identity::IdentifierConfig config;
     config.api_keys = std::make_shared<const identity::ApiKeys>(
         identity::ApiKeys::create({std::move(paid), key("free-key", "free")}).value());
-    auto worker = std::make_unique<Decider>(store, *local_);
+    auto worker = std::make_unique<Decider>(store, limits != nullptr ? *limits : *limits_);
     identifier_ = identity::Identifier::create(std::move(config)).value();
     worker->use(identifier_);
     return worker;
@@ -126,6 +126,7 @@ class EngineFixture : public ::testing::Test {
   std::unique_ptr<store::LocalStore> table_ =
       store::LocalStore::open({.mapping = {.memory = store::Mapping::kMemoryMin}}, at(Nanos{0}))
           .value();
+  std::unique_ptr<store::LocalLimits> limits_ = std::make_unique<store::LocalLimits>(*table_);
   std::unique_ptr<store::LocalAuthority> local_ =
       std::make_unique<store::LocalAuthority>(*table_, 1);
   std::shared_ptr<const identity::Identifier> identifier_;

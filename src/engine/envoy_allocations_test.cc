@@ -51,10 +51,12 @@ TEST(EnvoyAllocations, AreNotMadeByAnswers) {
               i % 9 == 0 ? "elsewhere" : "a domain whose name does not fit into a short string",
           .descriptors = std::span{descriptors}.first(i % (descriptors.size() + 1)),
           .hits_addend = 1};
-      const Result<void> asked =
-          service.worker.should_rate_limit(request, service.now, service.response);
-      if (!asked) ++errors;
-      if (asked && service.response.overall_code() == EnvoyCode::over_limit) ++over;
+      (void)service.worker.should_rate_limit(service.op, request, service.now);
+      if (!service.op.result) {
+        ++errors;
+      } else if (service.op.response.overall_code() == EnvoyCode::over_limit) {
+        ++over;
+      }
     }
   };
   const std::uint64_t before = sluice::testing::allocations();

@@ -63,7 +63,6 @@ struct EnvoyStatus {
 
 class EnvoyDecider;
 
-// Made once by the caller, and reused for every request.
 class EnvoyResponse {
  public:
   [[nodiscard]] EnvoyCode overall_code() const noexcept { return overall_; }

@@ -45,35 +45,85 @@ EnvoyStatus counted_status(const EnvoyCurrentLimit& limit, bool shadow, std::uin
           .duration_until_reset = until_reset(limit.unit, now)};
 }
 
+bool is_quota(const EnvoyModes& modes, const EnvoyApplied& applied) noexcept {
+  if (applied.kind == EnvoyApplied::Kind::unlimited) return false;
+  if (modes.quota_mode) return true;
+  const bool counted = applied.kind == EnvoyApplied::Kind::counted;
+  return counted && applied.rule != nullptr && applied.rule->quota_mode;
+}
+
+EnvoyStatus status_of(const EnvoyApplied& one, Now now) noexcept {
+  switch (one.kind) {
+    case EnvoyApplied::Kind::nothing: break;
+    case EnvoyApplied::Kind::unlimited: return {.limit_remaining = kEnvoyUnlimited};
+    case EnvoyApplied::Kind::counted:
+      return counted_status(one.limit, one.rule != nullptr && one.rule->shadow_mode, one.sum, now);
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<void> EnvoyDecider::should_rate_limit(const EnvoyRequest& request, Now now,
-                                             EnvoyResponse& response) noexcept {
-  if (Result<void> good = check(request); !good) {
+store::Completion EnvoyDecider::should_rate_limit(EnvoyOp& op, const EnvoyRequest& request,
+                                                  Now now) noexcept {
+  op.result = check(request);
+  if (!op.result) {
     ++counters_.bad_requests;
-    return good;
+    return store::Completion::now;
   }
-  find_limits(request);
-  drop_replaced();
-  if (Result<void> counted = count_all(request, now); !counted) {
+  EnvoyDeciding& deciding = pool_.take();
+  deciding.now = now;
+  find_limits(deciding, request);
+  drop_replaced(deciding);
+  collect_checks(deciding, request);
+  store::Call& call = deciding.call;
+  call.owner = &op;
+  call.completed = &EnvoyDecider::later;
+  if (call.count > 0 && store_.decide_all(call, now) == store::Completion::later) {
+    deciding.snapshot = snapshot_;  // its names and modes are needed then
+    op.deciding_ = &deciding;
+    op.worker_ = this;
+    return store::Completion::later;
+  }
+  conclude(op, deciding);
+  pool_.give_back(deciding);
+  return store::Completion::now;
+}
+
+void EnvoyDecider::later(store::Call& call) noexcept {
+  EnvoyOp& op = *static_cast<EnvoyOp*>(call.owner);
+  EnvoyDecider& self = *op.worker_;
+  EnvoyDeciding& deciding = *op.deciding_;
+  self.conclude(op, deciding);
+  op.deciding_ = nullptr;
+  if (op.completed != nullptr) op.completed(op);
+  deciding.snapshot.reset();
+  self.pool_.give_back(deciding);
+}
+
+void EnvoyDecider::abandon(EnvoyOp& op, Now now) noexcept {
+  if (!op.waiting()) return;
+  EnvoyDeciding& deciding = *std::exchange(op.deciding_, nullptr);
+  store_.cancel(deciding.call, now);
+  deciding.snapshot.reset();
+  pool_.give_back(deciding);
+}
+
+void EnvoyDecider::conclude(EnvoyOp& op, EnvoyDeciding& deciding) noexcept {
+  op.result = read_sums(deciding);
+  if (!op.result) {
     ++counters_.store_failures;
-    return counted;
+    return;
   }
-  response.count_ = count_;
-  std::ranges::transform(all(), response.statuses_.begin(), [now](const Applied& one) {
-    switch (one.kind) {
-      case Applied::Kind::nothing: break;
-      case Applied::Kind::unlimited: return EnvoyStatus{.limit_remaining = kEnvoyUnlimited};
-      case Applied::Kind::counted:
-        return counted_status(one.limit, one.rule != nullptr && one.rule->shadow_mode, one.sum,
-                              now);
-    }
-    return EnvoyStatus{};
+  EnvoyResponse& response = op.response;
+  response.count_ = deciding.count;
+  std::ranges::transform(deciding.all(), response.statuses_.begin(), [&](const EnvoyApplied& one) {
+    return status_of(one, deciding.now);
   });
-  response.overall_ = overall(response.statuses());
+  const EnvoySnapshot& snapshot = deciding.snapshot ? *deciding.snapshot : *snapshot_;
+  response.overall_ = overall(snapshot.modes(), deciding.all(), response.statuses());
   ++counters_.decided;
   if (response.overall_ == EnvoyCode::over_limit) ++counters_.over_limit;
-  return {};
 }
 
 Result<void> EnvoyDecider::check(const EnvoyRequest& request) const noexcept {
@@ -95,28 +145,28 @@ Result<void> EnvoyDecider::check(const EnvoyRequest& request) const noexcept {
 
 // ---- find the limits ---------------------------------------------------------------------------
 
-void EnvoyDecider::find_limits(const EnvoyRequest& request) noexcept {
-  count_ = request.descriptors.size();
+void EnvoyDecider::find_limits(EnvoyDeciding& deciding, const EnvoyRequest& request) noexcept {
+  deciding.count = request.descriptors.size();
   if (!snapshot_->rules().has_domain(request.domain)) {  // not even for limits of the request
     ++counters_.unknown_domains;
-    std::ranges::fill(all(), Applied{});
+    std::ranges::fill(deciding.all(), EnvoyApplied{});
     return;
   }
-  std::ranges::transform(request.descriptors, applied_.begin(),
+  std::ranges::transform(request.descriptors, deciding.applied.begin(),
                          [&](const EnvoyDescriptor& one) { return applied(request.domain, one); });
 }
 
-EnvoyDecider::Applied EnvoyDecider::applied(std::string_view domain,
-                                            const EnvoyDescriptor& descriptor) const noexcept {
+EnvoyApplied EnvoyDecider::applied(std::string_view domain,
+                                   const EnvoyDescriptor& descriptor) const noexcept {
   if (descriptor.limit) {
     const auto& [amount, unit] = *descriptor.limit;
-    return {.kind = Applied::Kind::counted,
+    return {.kind = EnvoyApplied::Kind::counted,
             .limit = {.requests_per_unit = amount, .unit = unit, .name = {}}};
   }
   const rules::EnvoyLimit* rule = snapshot_->rules().match(domain, descriptor.entries);
   if (rule == nullptr) return {};
-  if (rule->unlimited) return {.kind = Applied::Kind::unlimited, .limit = {}, .rule = rule};
-  return {.kind = Applied::Kind::counted,
+  if (rule->unlimited) return {.kind = EnvoyApplied::Kind::unlimited, .limit = {}, .rule = rule};
+  return {.kind = EnvoyApplied::Kind::counted,
           .limit = {.requests_per_unit = rule->requests_per_unit,
                     .unit = rule->unit,
                     .name = rule->name},
@@ -125,57 +175,67 @@ EnvoyDecider::Applied EnvoyDecider::applied(std::string_view domain,
 
 // Two limits may replace each other: each is checked as it was found, so both go. Only counted
 // limits have a name here, so an unlimited descriptor stays so, whichever limit replaces it.
-void EnvoyDecider::drop_replaced() noexcept {
-  for (Applied& one : all()) {
+void EnvoyDecider::drop_replaced(EnvoyDeciding& deciding) noexcept {
+  for (EnvoyApplied& one : deciding.all()) {
     if (one.limit.name.empty()) continue;
     const bool replaced = std::ranges::any_of(
-        all(), [&](const Applied& other) { return replaces(other.rule, one.limit.name); });
-    if (replaced) one.kind = Applied::Kind::nothing;
+        deciding.all(), [&](const EnvoyApplied& other) { return replaces(other.rule, one.limit.name); });
+    if (replaced) one.kind = EnvoyApplied::Kind::nothing;
   }
 }
 
 // ---- count in the store ------------------------------------------------------------------------
 
-Result<void> EnvoyDecider::count_all(const EnvoyRequest& request, Now now) noexcept {
-  for (std::size_t i = 0; i < count_; ++i) {
-    Applied& one = applied_[i];
-    if (one.kind != Applied::Kind::counted) continue;
+void EnvoyDecider::collect_checks(EnvoyDeciding& deciding,
+                                  const EnvoyRequest& request) const noexcept {
+  store::Call& call = deciding.call;
+  call.clear();
+  call.kind = store::Call::Kind::independent;
+  for (std::size_t i = 0; i < deciding.count; ++i) {
+    const EnvoyApplied& one = deciding.applied[i];
+    if (one.kind != EnvoyApplied::Kind::counted) continue;
     const EnvoyDescriptor& descriptor = request.descriptors[i];
-    const Result<std::uint64_t> sum =
-        count({.key = snapshot_->key(request.domain, descriptor.entries, one.limit.unit, one.rule),
-               .limit = snapshot_->counter(one.limit.unit),
-               .cost = hits_of(request, descriptor)},
-              now);
-    if (!sum) return tl::unexpected(sum.error());
-    one.sum = *sum;
+    call.checks[call.count] = {
+        .key = snapshot_->key(request.domain, descriptor.entries, one.limit.unit, one.rule),
+        .limit = snapshot_->counter(one.limit.unit),
+        .cost = hits_of(request, descriptor)};
+    call.group_from(call.count++);
   }
-  return {};
 }
 
-// The sum after these hits, which are added even if over the limit.
-Result<std::uint64_t> EnvoyDecider::count(const store::Check& check, Now now) noexcept {
-  call_.checks[0] = check;
-  call_.count = 1;
-  const bool late = store_.decide_all(call_, now) == store::Completion::later;
-  if (late) store_.cancel(call_);
-  if (late || call_.failed) {
-    return tl::unexpected(
-        Error{.code = Errc::io, .transient = true, .where = "the store does not answer"});
+// The sums after these hits, which are added even if over the limit. A descriptor that does not
+// count while the store fails is as one without a limit.
+Result<void> EnvoyDecider::read_sums(EnvoyDeciding& deciding) noexcept {
+  const store::Call& call = deciding.call;
+  std::size_t next = 0;
+  for (EnvoyApplied& one : deciding.all()) {
+    if (one.kind != EnvoyApplied::Kind::counted) continue;
+    const store::Group& group = call.groups[next];
+    const std::uint64_t left = call.answers[next++].decision.remaining;
+    if (group.has_answers()) {
+      one.sum = EnvoySnapshot::kCountMax - left;
+    } else if (group.verdict == store::GroupVerdict::open) {
+      one.kind = EnvoyApplied::Kind::nothing;
+    } else {
+      return tl::unexpected(
+          Error{.code = Errc::io, .transient = true, .where = "the store does not answer"});
+    }
   }
-  return EnvoySnapshot::kCountMax - call_.answers[0].decision.remaining;
+  return {};
 }
 
 // ---- compare the sums --------------------------------------------------------------------------
 
 // Over: one ordinary limit is exceeded, or all quotas are used up. Under the global mode a
 // descriptor without a limit is a quota that is never used up; an unlimited descriptor is none.
-EnvoyCode EnvoyDecider::overall(std::span<const EnvoyStatus> statuses) const noexcept {
+EnvoyCode EnvoyDecider::overall(const EnvoyModes& modes, std::span<const EnvoyApplied> applied,
+                                std::span<const EnvoyStatus> statuses) noexcept {
   bool refused = false;
   std::size_t quotas = 0;
   std::size_t used_up = 0;
   for (std::size_t i = 0; i < statuses.size(); ++i) {
     const bool over = statuses[i].code == EnvoyCode::over_limit;
-    if (is_quota(applied_[i])) {
+    if (is_quota(modes, applied[i])) {
       ++quotas;
       if (over) ++used_up;
     } else {
@@ -183,14 +243,7 @@ EnvoyCode EnvoyDecider::overall(std::span<const EnvoyStatus> statuses) const noe
     }
   }
   const bool over = refused || (quotas > 0 && used_up == quotas);
-  return over && !snapshot_->modes().shadow_mode ? EnvoyCode::over_limit : EnvoyCode::ok;
-}
-
-bool EnvoyDecider::is_quota(const Applied& applied) const noexcept {
-  if (applied.kind == Applied::Kind::unlimited) return false;
-  if (snapshot_->modes().quota_mode) return true;
-  const bool counted = applied.kind == Applied::Kind::counted;
-  return counted && applied.rule != nullptr && applied.rule->quota_mode;
+  return over && !modes.shadow_mode ? EnvoyCode::over_limit : EnvoyCode::ok;
 }
 
 }  // namespace sluice::engine

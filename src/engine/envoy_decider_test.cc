@@ -205,7 +205,7 @@ TEST_F(Envoy, DomainsDoNotShareCounters) {
       {"2", "domain: e\ndescriptors: [{key: a, " + per("hour", 1) + "}]\n"}};
   worker.use(EnvoySnapshot::make(std::make_shared<const rules::EnvoyRules>(
                                      rules::load_envoy_rules(files, diagnostics)),
-                                 {}, *local, now)
+                                 {}, *limits, now)
                  .value());
   EXPECT_EQ(ask({with("a")}, 0, "d").overall, kOk);
   EXPECT_EQ(ask({with("a")}, 0, "e").overall, kOk);

@@ -43,7 +43,7 @@ class EnvoyFixture {
     const std::vector<rules::EnvoyFile> files{{"f.yaml", std::string{yaml}}};
     auto rules = std::make_shared<const rules::EnvoyRules>(load_envoy_rules(files, diagnostics));
     EXPECT_EQ(diagnostics.text(), "");
-    auto made = EnvoySnapshot::make(std::move(rules), modes, *local, now);
+    auto made = EnvoySnapshot::make(std::move(rules), modes, *limits, now);
     ASSERT_TRUE(made) << made.error().text();
     worker.use(*made);
   }
@@ -76,15 +76,17 @@ class EnvoyFixture {
     for (const Asked& one : all) {
       descriptors.push_back({.entries = one.entries, .limit = one.limit, .hits_addend = one.hits});
     }
-    return worker.should_rate_limit(
-        {.domain = domain, .descriptors = descriptors, .hits_addend = hits}, now, response);
+    EXPECT_EQ(worker.should_rate_limit(
+                  op, {.domain = domain, .descriptors = descriptors, .hits_addend = hits}, now),
+              store::Completion::now);
+    return op.result;
   }
   Answered ask(const std::vector<Asked>& all, std::uint32_t hits = 0,
                std::string_view domain = "d") {
     const Result<void> asked = try_to_ask(all, hits, domain);
     EXPECT_TRUE(asked) << asked.error().where;
-    const auto statuses = response.statuses();
-    return {.overall = response.overall_code(), .statuses = {statuses.begin(), statuses.end()}};
+    const auto statuses = op.response.statuses();
+    return {.overall = op.response.overall_code(), .statuses = {statuses.begin(), statuses.end()}};
   }
   // One descriptor of one entry.
   EnvoyStatus ask(std::string_view key, std::string_view value, std::uint32_t hits = 0) {
@@ -94,9 +96,10 @@ class EnvoyFixture {
   Now now = at(std::chrono::seconds{1'700'000'000});
   std::unique_ptr<store::LocalStore> table =
       store::LocalStore::open({.mapping = {.memory = store::Mapping::kMemoryMin}}, now).value();
+  std::unique_ptr<store::LocalLimits> limits = std::make_unique<store::LocalLimits>(*table);
   std::unique_ptr<store::LocalAuthority> local = std::make_unique<store::LocalAuthority>(*table, 1);
   EnvoyDecider worker{*local};
-  EnvoyResponse response;
+  EnvoyOp op;
 };
 
 }  // namespace sluice::engine

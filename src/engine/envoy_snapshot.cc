@@ -6,6 +6,10 @@
 namespace sluice::engine {
 namespace {
 
+// Where the nodes have a common store, they count together. A caller whose request fails decides by
+// its own setting (Envoy: failure_mode_deny), as with envoyproxy/ratelimit.
+constexpr Sharing kSharing{.mode = Mode::automatic, .on_failure = OnFailure::closed};
+
 // Kinds of parts in digests, distinct from those of rules. Keys depend on them: never change.
 enum class EnvoyKeyPart : std::uint8_t { domain = 110, key = 111, value = 112, unit = 113 };
 
@@ -33,19 +37,23 @@ std::string_view counted_value(const DescriptorEntry& entry,
 }  // namespace
 
 EnvoySnapshot::EnvoySnapshot(std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes,
-                             store::LimitNumbers& store) noexcept
-    : rules_(std::move(rules)), modes_(modes), store_(store), secret_(store.secret()) {}
+                             store::Limits& registry) noexcept
+    : rules_(std::move(rules)),
+      modes_(modes),
+      registry_(registry),
+      secret_((registry.is_local(kSharing) ? std::nullopt : registry.shared_secret())
+                  .value_or(registry.secret())) {}
 
 EnvoySnapshot::~EnvoySnapshot() {
   for (const store::LimitNumber number : std::span{counters_}.first(used_)) {
-    store_.stop_using(number);
+    registry_.stop_using(number);
   }
 }
 
 Parsed<std::shared_ptr<const EnvoySnapshot>> EnvoySnapshot::make(
-    std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes, store::LimitNumbers& store,
+    std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes, store::Limits& registry,
     Now now) {
-  std::shared_ptr<EnvoySnapshot> snapshot{new EnvoySnapshot{std::move(rules), modes, store}};
+  std::shared_ptr<EnvoySnapshot> snapshot{new EnvoySnapshot{std::move(rules), modes, registry}};
   Parsed<void> used = snapshot->use_counters(now);
   if (!used) return tl::unexpected(std::move(used.error()));
   return snapshot;
@@ -54,7 +62,7 @@ Parsed<std::shared_ptr<const EnvoySnapshot>> EnvoySnapshot::make(
 Parsed<void> EnvoySnapshot::use_counters(Now now) {
   for (; used_ < kUnits; ++used_) {
     const auto unit = static_cast<rules::EnvoyUnit>(used_ + 1);
-    Parsed<store::LimitNumber> number = store_.use(counter_of(unit), now);
+    Parsed<store::LimitNumber> number = registry_.use(counter_of(unit), kSharing, now);
     if (!number) return tl::unexpected(std::move(number.error()));
     counters_[used_] = *number;
   }

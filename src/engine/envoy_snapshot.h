@@ -41,7 +41,7 @@ class EnvoySnapshot {
 
   // Fails when the store has no room for the counters.
   [[nodiscard]] static Parsed<std::shared_ptr<const EnvoySnapshot>> make(
-      std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes, store::LimitNumbers& store,
+      std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes, store::Limits& registry,
       Now now);
   EnvoySnapshot(const EnvoySnapshot&) = delete;
   EnvoySnapshot& operator=(const EnvoySnapshot&) = delete;
@@ -64,12 +64,12 @@ class EnvoySnapshot {
   static constexpr std::size_t kUnits = 7;
 
   EnvoySnapshot(std::shared_ptr<const rules::EnvoyRules> rules, EnvoyModes modes,
-                store::LimitNumbers& store) noexcept;
+                store::Limits& registry) noexcept;
   [[nodiscard]] Parsed<void> use_counters(Now now);
 
   std::shared_ptr<const rules::EnvoyRules> rules_;
   EnvoyModes modes_;
-  store::LimitNumbers& store_;
+  store::Limits& registry_;
   DigestSecret secret_;
   std::array<store::LimitNumber, kUnits> counters_{};  // by the number of the unit, from 1
   std::size_t used_ = 0;                               // of them

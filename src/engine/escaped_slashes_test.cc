@@ -14,7 +14,7 @@ class EscapedSlashRequests : public EngineFixture {
  protected:
   void use_slashes(std::vector<rules::Rule> all, rules::SlashesByHost slashes) {
     auto made = Snapshot::make({.rules = std::move(all), .escaped_slashes = std::move(slashes)},
-                               *local_, now_);
+                               *limits_, now_);
     ASSERT_TRUE(made) << made.error().text();
     worker_->use(*made);
   }

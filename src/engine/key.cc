@@ -168,7 +168,8 @@ Key key_of(const Plan& plan, const rules::Asked& asked, const rules::MatchedPath
   if (plan.hasher) {
     const std::string_view value = value_of(rule.per[0], asked, path, scratch);
     if (!value.empty()) [[likely]]
-      return {.digest = {.low = plan.hasher->low(value)}};
+      return {.digest = plan.is_shared ? (*plan.hasher)(value)
+                                       : Digest{.low = plan.hasher->low(value), .high = 0}};
   }
   KeyDigest digest = plan.prefix;
   for (const Per& per : rule.per) {

@@ -3,6 +3,7 @@
 
 #include "engine/snapshot.h"
 #include "rules/rule_set.h"
+#include "store/check.h"
 
 #include <array>
 #include <cstdint>

@@ -61,7 +61,7 @@ class KeyPrefetch {
 
   // One value, known before the path is compared.
   [[nodiscard]] static bool can_be_guessed(const Plan& plan) noexcept {
-    if (!plan.hasher || plan.tier_by != TierBy::none) return false;
+    if (!plan.hasher || plan.tier_by != TierBy::none || plan.is_shared) return false;
     const rules::Per::Kind kind = plan.rule->per[0].kind;
     return kind != rules::Per::Kind::route && kind != rules::Per::Kind::path;
   }

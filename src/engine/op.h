@@ -2,22 +2,22 @@
 //
 // Front ends keep ops and reuse them; a decision allocates nothing. An op owns a reference to the
 // rules it was decided by and all of its charges. It has no views into the request: the request's
-// buffer may be gone before the op is settled.
+// buffer may be gone before the op is settled. What is needed only until the decision is not here
+// (engine/deciding.h), so that an op is small: a connection may have a hundred of them.
 //
 //     idle -> decide() -> decided | waiting -> completed -> decided -> settle() -> idle
 //
 // One thread: the worker that decides it.
 #pragma once
 
+#include "base/small_list.h"
 #include "engine/amounts.h"
 #include "engine/snapshot.h"
 #include "store/store.h"
 #include <sluice/decision.h>
 #include <sluice/time.h>
 
-#include <array>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -57,8 +57,9 @@ struct LimitOutcome {
   const rules::RuleLimit* limit = nullptr;
   std::uint64_t amount = 0;  // in force: a claim or an override may have changed the written one
   Decision decision;
-  bool shadow = false;  // log only
   store::Cost cost = 1;
+  bool shadow = false;  // log only
+  store::Source source = store::Source::local;
 };
 
 // A worker's reference to its rules, counted without atomic operations: all users are on one
@@ -79,14 +80,12 @@ class Op {
 
   Action action = Action::pass;
   Reason reason = Reason::allowed;
-  std::uint16_t status = 200;         // to reject with
-  const rules::Rule* rule = nullptr;  // the binding one; null: none
-  Decision decision;                  // of its limit
-  std::string_view source = "local";  // local or fallback
+  std::uint16_t status = 200;                    // to reject with
+  store::Source source = store::Source::local;  // where the binding limit was decided
+  const rules::Rule* rule = nullptr;             // the binding one; null: none
+  Decision decision;                             // of its limit
 
-  [[nodiscard]] std::span<const LimitOutcome> limits() const noexcept {
-    return std::span{outcomes_}.first(outcome_count_);
-  }
+  [[nodiscard]] std::span<const LimitOutcome> limits() const noexcept { return outcomes_.all(); }
 
   // Called once, by the worker, if decide() returned "later".
   void (*completed)(Op&) noexcept = nullptr;
@@ -97,7 +96,7 @@ class Op {
   // How often to renew a request in flight; 0: never.
   [[nodiscard]] Nanos renew_every() const noexcept {
     Nanos shortest{0};
-    for (const Held& held : std::span{held_}.first(held_count_)) {
+    for (const Held& held : held_) {
       if (held.fate != Fate::in_flight) continue;
       const Nanos half = held.limit->written->limit.slot_ttl.value_or(kLeaseDefault) / 2;
       if (shortest == Nanos{0} || half < shortest) shortest = half;
@@ -107,65 +106,38 @@ class Op {
 
  private:
   friend class Decider;
+  friend struct Deciding;
 
-  enum class Stage : std::uint8_t { idle, waiting, decided };
+  enum class Stage : std::uint8_t { idle, deciding, waiting, decided };
 
-  // The client, for the book of blocks: the request is gone when the book is written.
-  struct Label {
-    std::uint16_t first = 0;
-    std::uint16_t size = 0;
-  };
-  // A check in the store, and its rule.
-  struct Asked {
-    const Plan* plan = nullptr;
-    const PlannedLimit* limit = nullptr;
-    std::uint64_t amount = 0;
-    std::uint64_t key = 0;  // of the rule, without the salt of its limits
-    Label label;            // of rules that block
-  };
   // What happens to a charge when the request ends.
   enum class Fate : std::uint8_t {
     stays,      // unless the response does not count
-    in_flight,  // a lease, to be returned
+    in_flight,  // a slot, to be returned
     promised,   // charged then, if the response counts
   };
   struct Held {
-    store::Check check;  // its cost is the amount charged so far
-    store::Charge charge;
+    store::Check check;  // its cost is what was asked for
+    store::Holding holding;
     const Plan* plan = nullptr;
     const PlannedLimit* limit = nullptr;  // of the rule, or of the client's tier
-    store::Store* by = nullptr;           // that charged it
     Fate fate = Fate::stays;
-    bool corrects = false;  // an additional charge for the actual cost
   };
 
   static constexpr Nanos kLeaseDefault{std::chrono::seconds{60}};
-  // Of each kind: checks that may reject, of both phases together, and checks of shadow rules.
-  // resolve_rule() takes no rule whose limits would exceed it. Every check has one outcome, and at
-  // most one charge when all is decided: so the arrays for both kinds never overflow.
-  static constexpr std::size_t kMost = store::kCallChecksMax;
-  static constexpr std::size_t kMostOfBoth = 2 * kMost;
-  static constexpr std::size_t kLabelBytes = 512;  // of all labels of a request
+  // Of most requests: more limits than that take memory of their own.
+  static constexpr std::size_t kUsual = 3;
 
   Stage stage_ = Stage::idle;
+  std::uint8_t late_shadows_ = 0;  // asked, and not completed yet
   Now asked_at_;
   SnapshotPin* pin_ = nullptr;
   class Decider* worker_ = nullptr;
-  const Plan* queued_ = nullptr;  // by this rule, until it is released
-  store::Call call_;
-  std::array<Asked, kMost> asked_;
-  std::size_t early_count_ = 0;  // checks asked before verification
-  std::array<store::Check, kMost> shadow_checks_;
-  std::array<Asked, kMost> shadows_;
-  std::size_t shadow_count_ = 0;
-  std::array<LimitOutcome, kMostOfBoth> outcomes_;
-  std::size_t outcome_count_ = 0;
-  std::array<Held, kMostOfBoth> held_;
-  std::size_t held_count_ = 0;
-  std::array<Amounts::Use*, kMostOfBoth> uses_;  // numbers for the request's own amounts
-  std::size_t use_count_ = 0;
-  std::array<char, kLabelBytes> labels_;
-  std::size_t label_bytes_ = 0;
+  struct Deciding* deciding_ = nullptr;  // until the decision
+  const Plan* queued_ = nullptr;         // by this rule, until it is released
+  SmallList<LimitOutcome, kUsual> outcomes_;
+  SmallList<Held, kUsual> held_;
+  SmallList<Amounts::Use*, kUsual> uses_;  // numbers for the request's own amounts
 };
 
 }  // namespace sluice::engine

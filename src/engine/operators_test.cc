@@ -34,7 +34,7 @@ class Operators : public EngineFixture {
   void use(std::vector<rules::Rule> all, std::vector<Override> overrides = {}) {
     auto made = Snapshot::make(
         std::make_shared<const rules::RuleSet>(rules::RuleList{.rules = std::move(all)}),
-        std::move(overrides), *local_, now_);
+        std::move(overrides), *limits_, now_);
     ASSERT_TRUE(made) << made.error().text();
     worker_->use(*made);
   }
@@ -201,12 +201,12 @@ TEST_F(Operators, AreToldWhenAMultiplierIsTooLarge) {
   const auto made = Snapshot::make(
       std::make_shared<const rules::RuleSet>(
           rules::RuleList{.rules = {rule("keys", {limit("1000000/1s")}, {per(Kind::api_key)})}}),
-      {times("api_key=paid-key", "1000"), times("api_key=free-key", "1000")}, *local_, now_);
+      {times("api_key=paid-key", "1000"), times("api_key=free-key", "1000")}, *limits_, now_);
   EXPECT_TRUE(made) << "a thousand million a second is the most there is";
   const auto more = Snapshot::make(
       std::make_shared<const rules::RuleSet>(
           rules::RuleList{.rules = {rule("keys", {limit("2000000/1s")}, {per(Kind::api_key)})}}),
-      {times("api_key=paid-key", "1000")}, *local_, now_);
+      {times("api_key=paid-key", "1000")}, *limits_, now_);
   ASSERT_FALSE(more);
   EXPECT_THAT(more.error().text(),
               ::testing::HasSubstr("override api_key=paid-key (multiplier 1000)"));
@@ -427,11 +427,11 @@ TEST_F(Operators, EditRulesUnderLoadWithoutLosingACount) {
   std::atomic<int> admitted{0};
   std::atomic<bool> stop{false};
   std::mutex mutex;
-  std::shared_ptr<const Snapshot> newest = Snapshot::make({.rules = all}, *local_, now_).value();
+  std::shared_ptr<const Snapshot> newest = Snapshot::make({.rules = all}, *limits_, now_).value();
   std::atomic<int> version{0};
   const auto decides = [&] {
     store::LocalAuthority local{*table_, kThreads};
-    Decider worker{local, local};
+    Decider worker{local, *limits_};
     worker.use(identifier_);
     int seen = -1;
     Op op;
@@ -453,7 +453,7 @@ TEST_F(Operators, EditRulesUnderLoadWithoutLosingACount) {
     for (int i = 0; i < 200 || admitted < kLimit; ++i) {
       all.resize(1);
       all.push_back(rule("other" + std::to_string(i % 50), {limit("1000000/1s")}));
-      auto next = Snapshot::make({.rules = all}, *local_, now_).value();
+      auto next = Snapshot::make({.rules = all}, *limits_, now_).value();
       const std::lock_guard guard{mutex};
       newest = std::move(next);
       ++version;
@@ -467,7 +467,7 @@ TEST_F(Operators, EditRulesUnderLoadWithoutLosingACount) {
 TEST_F(Operators, LetGoOfOldRulesWithTheLastRequest) {
   rules::Rule failures = rule("failures", {limit("3/1h")});
   failures.count = rules::Count{.statuses = {{400, 499}}};
-  auto old = Snapshot::make({.rules = {failures}}, *local_, now_).value();
+  auto old = Snapshot::make({.rules = {failures}}, *limits_, now_).value();
   const std::weak_ptr<const Snapshot> watched = old;
   worker_->use(std::move(old));
   Op under_way;

@@ -27,7 +27,7 @@ class Queues : public EngineFixture {
   void replace(std::vector<rules::Rule> all) {
     auto made = Snapshot::make(
         std::make_shared<const rules::RuleSet>(rules::RuleList{.rules = std::move(all)}), {},
-        *local_, now_, snapshot_.get());
+        *limits_, now_, snapshot_.get());
     ASSERT_TRUE(made) << made.error().text();
     snapshot_ = *made;
     worker_->use(snapshot_);

@@ -58,31 +58,33 @@ TEST_F(Requests, BringTheirAmountInAClaim) {
 
 // What a worker knows of amounts outlives a publication that changes no rules.
 TEST_F(Requests, BringAmountsThatASecondUseOfTheSameRulesDoesNotForget) {
-  class Counting final : public testing::StoreBehind {
+  class Counting final : public testing::LimitsBehind {
    public:
-    using StoreBehind::StoreBehind;
-    [[nodiscard]] Parsed<store::LimitNumber> use_for_request(const Limit& limit, Now now) override {
+    using LimitsBehind::LimitsBehind;
+    [[nodiscard]] Parsed<store::LimitNumber> use_for_request(const Limit& limit,
+                                                             const Sharing& sharing,
+                                                             Now now) override {
       ++asked;
-      return StoreBehind::use_for_request(limit, now);
+      return LimitsBehind::use_for_request(limit, sharing, now);
     }
     int asked = 0;
   };
-  Counting store{*local_};
-  worker_ = new_worker(store);
+  Counting limits{*limits_};
+  worker_ = new_worker(*local_, &limits);
   const std::vector<rules::Rule> rules{rule(
       "r", {brought("5/1h", {.kind = rules::AmountFrom::Kind::claim, .name = "quota", .max = 50})},
       {per(Kind::user)})};
-  const auto snapshot = Snapshot::make({.rules = rules}, *local_, now_).value();
+  const auto snapshot = Snapshot::make({.rules = rules}, *limits_, now_).value();
   const Claims some{{{"quota", "20"}}};
   for (int i = 0; i < 3; ++i) {
     worker_->use(snapshot);
     EXPECT_EQ(passed_as({.user = "some", .claims = &some}, 1), 1);
   }
-  EXPECT_EQ(store.asked, 1);
+  EXPECT_EQ(limits.asked, 1);
   use(rules);
   EXPECT_EQ(passed_as({.user = "some", .claims = &some}, 1), 1);
-  EXPECT_EQ(store.asked, 2) << "other rules, other limits";
-  worker_ = nullptr;  // before its store
+  EXPECT_EQ(limits.asked, 2) << "other rules, other limits";
+  worker_ = nullptr;  // before its registry
 }
 
 // Headers state the rate of a limit, which is not what is written where somebody brings another.
@@ -161,7 +163,7 @@ TEST_F(Requests, BringAnAmountThatAnOverrideMultiplies) {
                                  .permille = parse_multiplier(multiplier).value(),
                                  .expires = std::nullopt,
                                  .note = {}}},
-                               *local_, now_);
+                               *limits_, now_);
     EXPECT_TRUE(made) << made.error().text();
     worker_->use(*made);
     now_ = {.mono = now_.mono + 1000h, .wall_offset = now_.wall_offset};  // all is forgotten
@@ -187,7 +189,7 @@ TEST_F(Requests, BringAnAmountThatCannotBeMultipliedSoOften) {
                                .permille = parse_multiplier("1000").value(),
                                .expires = std::nullopt,
                                .note = {}}},
-                             *local_, now_);
+                             *limits_, now_);
   ASSERT_TRUE(made) << made.error().text();
   worker_->use(*made);
   const Claims much{{{"quota", "2000000"}}};
@@ -220,7 +222,7 @@ TEST_F(Requests, BringMoreAmountsThanThereIsRoomFor) {
   for (int i = 0; i < 100; ++i) {
     more.push_back(rule("more" + std::to_string(i), {limit(std::to_string(7000 + i) + "/1h")}));
   }
-  EXPECT_TRUE(Snapshot::make({.rules = more}, *local_, now_));
+  EXPECT_TRUE(Snapshot::make({.rules = more}, *limits_, now_));
 }
 
 class ManyAmounts : public Requests {
@@ -622,7 +624,7 @@ TEST_F(Requests, CannotDodgeALimitByCapitalsWhereHostsIgnoreThem) {
   login.match.paths = {"/Login"};
   const auto ignoring = [&](rules::IgnoringHosts ignore) {
     auto made = Snapshot::make({.rules = {login}, .case_insensitive_paths = std::move(ignore)},
-                               *local_, now_);
+                               *limits_, now_);
     ASSERT_TRUE(made) << made.error().text();
     worker_->use(*made);
   };
@@ -646,7 +648,7 @@ TEST_F(Requests, CannotDodgeALimitByParametersWhereHostsIgnoreThem) {
   login.match.paths = {"/login"};
   const auto ignoring = [&](rules::IgnoringHosts ignore) {
     auto made = Snapshot::make({.rules = {login}, .ignore_path_parameters = std::move(ignore)},
-                               *local_, now_);
+                               *limits_, now_);
     ASSERT_TRUE(made) << made.error().text();
     worker_->use(*made);
   };

@@ -53,6 +53,11 @@ OnChange change_of(const rules::Rule& rule) noexcept {
                                                              : OnChange::keep;
 }
 
+// Rules before authentication protect this node from the cost of verifying: they count here.
+Sharing sharing_of(const rules::Rule& rule) noexcept {
+  return rule.before_auth ? Sharing{} : rule.sharing;
+}
+
 }  // namespace
 
 std::span<const PlannedLimit> Plan::limits_for(std::string_view tier) const noexcept {
@@ -62,18 +67,18 @@ std::span<const PlannedLimit> Plan::limits_for(std::string_view tier) const noex
 }
 
 Snapshot::Snapshot(std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
-                   store::LimitNumbers& store)
-    : store_(store), rules_(std::move(rules)), overrides_(std::move(overrides)) {}
+                   store::Limits& registry)
+    : registry_(registry), rules_(std::move(rules)), overrides_(std::move(overrides)) {}
 
 Snapshot::~Snapshot() {
-  for (const store::LimitNumber number : used_) store_.stop_using(number);
+  for (const store::LimitNumber number : used_) registry_.stop_using(number);
 }
 
 Parsed<std::shared_ptr<const Snapshot>> Snapshot::make(std::shared_ptr<const rules::RuleSet> rules,
                                                        std::vector<Override> overrides,
-                                                       store::LimitNumbers& store, Now now,
+                                                       store::Limits& registry, Now now,
                                                        const Snapshot* before) {
-  std::shared_ptr<Snapshot> snapshot{new Snapshot{std::move(rules), std::move(overrides), store}};
+  std::shared_ptr<Snapshot> snapshot{new Snapshot{std::move(rules), std::move(overrides), registry}};
   Parsed<void> planned = snapshot->plan_all(now);
   if (planned) planned = snapshot->plan_overrides(now);
   if (!planned) return tl::unexpected(std::move(planned.error()));
@@ -101,14 +106,28 @@ Parsed<void> Snapshot::plan_all(Now now) {
   return {};
 }
 
+// Until the cluster's secret is known, the store decides shared rules by their `on_failure`, and
+// this node's keys do.
+DigestSecret Snapshot::secret_for(bool is_shared) const noexcept {
+  const std::optional<DigestSecret> shared =
+      is_shared ? registry_.shared_secret() : std::optional<DigestSecret>{};
+  return shared.value_or(registry_.secret());
+}
+
 Parsed<Plan> Snapshot::planned(const rules::Rule& rule, Now now) {
-  KeyDigest prefix{store_.secret()};
+  const Sharing sharing = sharing_of(rule);
+  const bool is_shared = !registry_.is_local(sharing);
+  KeyDigest prefix{secret_for(is_shared)};
   add(add(prefix, KeyPart::domain, rule.domain), KeyPart::rule, rule.name);
-  Plan plan{.rule = &rule, .change = change_of(rule), .prefix = prefix};
+  Plan plan{.rule = &rule,
+            .sharing = sharing,
+            .is_shared = is_shared,
+            .change = change_of(rule),
+            .prefix = prefix};
   if (rule.per.size() == 1) {
     plan.hasher.emplace(prefix, static_cast<std::uint8_t>(rule.per[0].kind));
   }
-  Parsed<std::vector<PlannedLimit>> limits = planned(rule, rule.limits, now);
+  Parsed<std::vector<PlannedLimit>> limits = planned(rule, sharing, rule.limits, now);
   if (!limits) return tl::unexpected(std::move(limits.error()));
   plan.limits = *std::move(limits);
   if (rule.tiers) {
@@ -118,7 +137,7 @@ Parsed<Plan> Snapshot::planned(const rules::Rule& rule, Now now) {
       plan.tier_name = rule.tiers->by.substr(kAttribute.size());
     }
     for (const auto& [tier, written] : rule.tiers->values) {
-      Parsed<std::vector<PlannedLimit>> own = planned(rule, written, now);
+      Parsed<std::vector<PlannedLimit>> own = planned(rule, sharing, written, now);
       if (!own) return tl::unexpected(std::move(own.error()));
       plan.tiers.emplace_back(tier, *std::move(own));
     }
@@ -135,11 +154,13 @@ Parsed<Plan> Snapshot::planned(const rules::Rule& rule, Now now) {
 }
 
 Parsed<std::vector<PlannedLimit>> Snapshot::planned(const rules::Rule& rule,
+                                                    const Sharing& sharing,
                                                     std::span<const rules::RuleLimit> limits,
                                                     Now now) {
   std::vector<PlannedLimit> all;
   for (const rules::RuleLimit& limit : limits) {
-    Parsed<PlannedLimit> one = planned(rule, limit.limit, rules::limit_identity(limit), now);
+    Parsed<PlannedLimit> one =
+        planned(rule, limit.limit, sharing, rules::limit_identity(limit), now);
     if (!one) return tl::unexpected(std::move(one.error()));
     one->written = &limit;
     all.push_back(*one);
@@ -148,18 +169,19 @@ Parsed<std::vector<PlannedLimit>> Snapshot::planned(const rules::Rule& rule,
 }
 
 Parsed<PlannedLimit> Snapshot::planned(const rules::Rule& rule, const Limit& limit,
-                                       std::string_view identity, Now now) {
-  Parsed<store::LimitNumber> number = used(rule, limit, now);
+                                       const Sharing& sharing, std::string_view identity, Now now) {
+  Parsed<store::LimitNumber> number = used(rule, limit, sharing, now);
   if (!number) return tl::unexpected(std::move(number.error()));
-  KeyDigest salt{store_.secret()};
+  KeyDigest salt{secret_for(store::is_shared(*number))};
   add(salt, KeyPart::limit, identity);
   if (rule.on_change == OnChange::reset) add(salt, KeyPart::edition, edition_of(rule));
   return PlannedLimit{
       .number = *number, .index = limits_++, .salt = salt.finish().low, .written = nullptr};
 }
 
-Parsed<store::LimitNumber> Snapshot::used(const rules::Rule& rule, const Limit& limit, Now now) {
-  Parsed<store::LimitNumber> number = store_.use(limit, now);
+Parsed<store::LimitNumber> Snapshot::used(const rules::Rule& rule, const Limit& limit,
+                                          const Sharing& sharing, Now now) {
+  Parsed<store::LimitNumber> number = registry_.use(limit, sharing, now);
   if (!number) {
     return mistake(fmt::format("rule '{}': {}", rule.name, number.error().message),
                    number.error().remedy);
@@ -177,9 +199,9 @@ Parsed<std::optional<PlannedBlock>> Snapshot::planned_block(const rules::Rule& r
                  .align = Align::first_request};
   };
   Parsed<PlannedLimit> refusals =
-      planned(rule, count(rule.block->threshold), "block:refusals", now);
+      planned(rule, count(rule.block->threshold), Sharing{}, "block:refusals", now);
   if (!refusals) return tl::unexpected(std::move(refusals.error()));
-  Parsed<PlannedLimit> block = planned(rule, count(1), "block", now);
+  Parsed<PlannedLimit> block = planned(rule, count(1), Sharing{}, "block", now);
   if (!block) return tl::unexpected(std::move(block.error()));
   return PlannedBlock{.refusals = *refusals, .block = *block};
 }
@@ -214,7 +236,7 @@ Parsed<void> Snapshot::plan_override(std::uint32_t permille, const Plan& plan,
   for (const PlannedLimit& limit : limits) {
     if (numbers[limit.index] != kNone) continue;  // by another override with the same multiplier
     Parsed<store::LimitNumber> number =
-        used(*plan.rule, multiplied(limit.written->limit, permille), now);
+        used(*plan.rule, multiplied(limit.written->limit, permille), plan.sharing, now);
     if (!number) return tl::unexpected(std::move(number.error()));
     numbers[limit.index] = *number;
   }

@@ -1,7 +1,8 @@
-// Rules, ready for requests: every limit has its number in the store, every rule its key prefix.
+// Rules, ready for requests: every limit has its number in the store's registry, every rule its key
+// prefix.
 //
 // Immutable. Deciders own references, so an edit never removes a rule from a request in flight. The
-// last reference returns the numbers to the store, which outlives it.
+// last reference returns the numbers to the registry, which outlives it.
 #pragma once
 
 #include "base/digest.h"
@@ -56,6 +57,8 @@ enum class TierBy : std::uint8_t {
 // A rule, prepared for the requests that it matches.
 struct Plan {
   const rules::Rule* rule = nullptr;
+  Sharing sharing;         // of its limits; its blocks are of this node
+  bool is_shared = false;  // its keys are 128 bits, under the cluster's secret
   std::vector<PlannedLimit> limits;
   TierBy tier_by = TierBy::none;
   std::string tier_name;  // of the claim or the attribute
@@ -90,11 +93,11 @@ class Snapshot {
   // `before` is the replaced snapshot, if any: requests queued there keep their places here.
   [[nodiscard]] static Parsed<std::shared_ptr<const Snapshot>> make(
       std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
-      store::LimitNumbers& store, Now now, const Snapshot* before = nullptr);
+      store::Limits& registry, Now now, const Snapshot* before = nullptr);
   [[nodiscard]] static Parsed<std::shared_ptr<const Snapshot>> make(rules::RuleList list,
-                                                                    store::LimitNumbers& store,
+                                                                    store::Limits& registry,
                                                                     Now now) {
-    return make(std::make_shared<const rules::RuleSet>(std::move(list)), {}, store, now);
+    return make(std::make_shared<const rules::RuleSet>(std::move(list)), {}, registry, now);
   }
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
@@ -118,23 +121,26 @@ class Snapshot {
 
  private:
   Snapshot(std::shared_ptr<const rules::RuleSet> rules, std::vector<Override> overrides,
-           store::LimitNumbers& store);
+           store::Limits& registry);
   [[nodiscard]] Parsed<void> plan_all(Now now);
+  [[nodiscard]] DigestSecret secret_for(bool is_shared) const noexcept;
   void keep_queues_of(const Snapshot& before) noexcept;
   [[nodiscard]] Parsed<Plan> planned(const rules::Rule& rule, Now now);
   [[nodiscard]] Parsed<std::vector<PlannedLimit>> planned(const rules::Rule& rule,
+                                                          const Sharing& sharing,
                                                           std::span<const rules::RuleLimit> limits,
                                                           Now now);
   [[nodiscard]] Parsed<PlannedLimit> planned(const rules::Rule& rule, const Limit& limit,
-                                             std::string_view identity, Now now);
+                                             const Sharing& sharing, std::string_view identity,
+                                             Now now);
   [[nodiscard]] Parsed<std::optional<PlannedBlock>> planned_block(const rules::Rule& rule, Now now);
   [[nodiscard]] Parsed<void> plan_overrides(Now now);
   [[nodiscard]] Parsed<void> plan_override(std::uint32_t permille, const Plan& plan,
                                            std::span<const PlannedLimit> limits, Now now);
   [[nodiscard]] Parsed<store::LimitNumber> used(const rules::Rule& rule, const Limit& limit,
-                                                Now now);
+                                                const Sharing& sharing, Now now);
 
-  store::LimitNumbers& store_;
+  store::Limits& registry_;
   std::shared_ptr<const rules::RuleSet> rules_;
   std::vector<Plan> plans_;
   bool has_blocks_ = false;

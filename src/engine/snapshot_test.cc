@@ -37,11 +37,11 @@ TEST(Snapshot, TakesATimeThatGrowsWithTheNumberOfRules) {
     return testing::least_cpu_seconds(3, [&] {
       const auto table =
           store::LocalStore::open({.mapping = {.memory = std::size_t{64} << 20U}}, now).value();
-      store::LocalAuthority local{*table, 1};
+      store::LocalLimits limits{*table};
       config::Diagnostics diagnostics;
       rules::RuleList list = rules::parse_rules_text(yaml, "f", diagnostics);
       ASSERT_EQ(diagnostics.text(), "");
-      const auto made = Snapshot::make(std::move(list), local, now);
+      const auto made = Snapshot::make(std::move(list), limits, now);
       ASSERT_TRUE(made) << made.error().text();
       ASSERT_EQ(table->status().limits_used, static_cast<std::size_t>(count));
     });

@@ -56,7 +56,7 @@ class Values : public EngineFixture {
   void use_with(std::vector<rules::Rule> all, std::vector<Override> overrides) {
     auto made = Snapshot::make(
         std::make_shared<const rules::RuleSet>(rules::RuleList{.rules = std::move(all)}),
-        std::move(overrides), *local_, now_);
+        std::move(overrides), *limits_, now_);
     ASSERT_TRUE(made) << made.error().text();
     worker_->use(*made);
   }

@@ -112,7 +112,8 @@ struct Call {
   // Once completed: no group rejected it, and none is closed.
   bool admitted = false;
 
-  // Completed later: called once, by the calling worker, after decide_all() has returned.
+  // Completed later: called once, by the calling worker, after decide_all() has returned. Null: the
+  // caller does not wait, as for local limits alone.
   void (*completed)(Call&) noexcept = nullptr;
   void* owner = nullptr;
   // For the store, while the call is in flight.
@@ -129,7 +130,10 @@ struct Call {
     return std::span{groups}.first(group_count);
   }
 
-  void clear() noexcept { count = group_count = 0; }
+  void clear() noexcept {
+    count = group_count = 0;
+    completed = nullptr;
+  }
   // The checks from `first` on are a group.
   void group_from(std::size_t first) noexcept {
     groups[group_count++] = {.first = static_cast<std::uint8_t>(first),

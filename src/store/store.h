@@ -56,9 +56,12 @@ class Store {
   virtual void correct(const Check& check, Holding& holding, Cost cost, Now now) noexcept = 0;
   // A slot of a request that is still in flight: its time begins anew.
   virtual void renew(const Check& check, Holding& slot, Now now) noexcept = 0;
-  // The charge stays, and the caller drops the holding. To be called for each one that is neither
-  // refunded nor in flight any more.
-  virtual void keep(Holding& /*holding*/) noexcept {}
+  // The charge stays, and the caller drops the holding: to be called for each one that is not
+  // refunded.
+  void keep(Holding& holding) noexcept {
+    if (holding.ticket != 0) [[unlikely]]
+      drop(holding);
+  }
 
   // ---- the worker's loop ------------------------------------------------------------------------
 
@@ -71,6 +74,10 @@ class Store {
   virtual void wait() noexcept {}
 
   [[nodiscard]] virtual const StoreCounts& counts() const noexcept = 0;
+
+ private:
+  // Of a holding with a ticket.
+  virtual void drop(Holding& /*holding*/) noexcept {}
 };
 
 }  // namespace sluice::store

@@ -36,12 +36,12 @@ net::Listener listen(const std::string& path) {
   return net::listen_on(net::Endpoint::parse("unix:" + path).value()).value();
 }
 
-std::shared_ptr<const engine::Snapshot> make_rules(store::Store& store, Now now) {
+std::shared_ptr<const engine::Snapshot> make_rules(store::Limits& limits, Now now) {
   config::Diagnostics diagnostics;
   rules::RuleList list = rules::parse_rules_text(kRules, "fuzz", diagnostics);
   if (!diagnostics.ok()) std::fputs(diagnostics.text().c_str(), stderr);
   expect(diagnostics.ok(), "the target's own rules can be read");
-  return engine::Snapshot::make(std::move(list), store, now).value();
+  return engine::Snapshot::make(std::move(list), limits, now).value();
 }
 
 std::shared_ptr<const identity::Identifier> make_identifier() {
@@ -67,23 +67,37 @@ std::shared_ptr<const frontend::Answers> make_answers() {
 
 // ---- the store --------------------------------------------------------------------------------
 
+// As a shared store that cannot be reached: every other group is open meanwhile.
+void FickleStore::fail(store::Call& call) noexcept {
+  call.admitted = true;
+  for (store::Group& group : call.all_groups()) {
+    const bool is_open = (++failed_ % 2) == 0;
+    group.verdict = is_open ? store::GroupVerdict::open : store::GroupVerdict::closed;
+    group.source = is_open ? store::Source::open : store::Source::closed;
+    call.admitted &= is_open;
+  }
+}
+
 void FickleStore::answer(bool fails, Now now) noexcept {
   while (!waiting_.empty()) {
     store::Call& call = *waiting_.front();
     waiting_.pop_front();
-    if (!fails) (void)StoreBehind::decide_all(call, now);
-    call.failed = fails;
+    if (fails) {
+      fail(call);
+    } else {
+      (void)StoreBehind::decide_all(call, now);
+    }
     call.completed(call);
   }
 }
 
 store::Completion FickleStore::decide_all(store::Call& call, Now now) noexcept {
-  if (!answers_later) return StoreBehind::decide_all(call, now);
+  if (!answers_later || call.completed == nullptr) return StoreBehind::decide_all(call, now);
   waiting_.push_back(&call);
   return store::Completion::later;
 }
 
-void FickleStore::cancel(store::Call& call) noexcept {
+void FickleStore::cancel(store::Call& call, Now /*now*/) noexcept {
   waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), &call), waiting_.end());
 }
 
@@ -95,7 +109,7 @@ Stage::Stage()
       table(
           store::LocalStore::open({.mapping = {.memory = store::Mapping::kMemoryMin}}, clock.now())
               .value()),
-      snapshots{make_rules(store, clock.now()), make_rules(store, clock.now())} {
+      snapshots{make_rules(limits, clock.now()), make_rules(limits, clock.now())} {
   worker.use(make_identifier());
   worker.use(snapshots[0]);
 }

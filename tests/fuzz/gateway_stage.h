@@ -50,10 +50,13 @@ class FickleStore final : public testing::StoreBehind {
   void answer(bool fails, Now now) noexcept;
 
   [[nodiscard]] store::Completion decide_all(store::Call& call, Now now) noexcept override;
-  void cancel(store::Call& call) noexcept override;
+  void cancel(store::Call& call, Now now) noexcept override;
 
  private:
+  void fail(store::Call& call) noexcept;
+
   std::deque<store::Call*> waiting_;
+  unsigned failed_ = 0;
 };
 
 struct Stage {
@@ -77,9 +80,10 @@ struct Stage {
   std::unique_ptr<net::EventLoop> loop = net::EventLoop::create(clock).value();
   net::Resolver resolver;
   std::unique_ptr<store::LocalStore> table;
+  store::LocalLimits limits{*table};
   store::LocalAuthority local{*table, 1};
   FickleStore store{local};
-  engine::Decider worker{store, local};
+  engine::Decider worker{store, limits};
   // In use, and for the next edit.
   std::array<std::shared_ptr<const engine::Snapshot>, 2> snapshots;
   std::array<engine::Op, 2> probes;  // as many as the rule `at-once` lets be in flight

@@ -1,5 +1,6 @@
 #include "app/server/server_worker.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -21,7 +22,8 @@ ServerWorker::ServerWorker(Parts parts)
       engine_(parts.state, parts.workers),
       log_(parts.shard),
       end_of_turn_(net::Callback<>::to<&ServerWorker::on_end_of_turn>(*this)),
-      later_(net::Callback<>::to<&ServerWorker::on_later>(*this)) {
+      later_(net::Callback<>::to<&ServerWorker::on_later>(*this)),
+      store_timer_(net::Callback<>::to<&ServerWorker::on_later>(*this)) {
   for (const ServedFrontend& served : parts.frontends) {
     Part& part = *parts_.emplace_back(std::make_unique<Part>(served, log_, parts.who, parts.shard));
     part.worker = served.frontend.on_worker({.loop = *loop_,
@@ -73,9 +75,22 @@ void ServerWorker::take_over() {
 
 // Not at the beginning of the next turn, which may be a long time off.
 void ServerWorker::on_end_of_turn() {
+  advance_store();
   if (!log_.flush()) loop_->set(later_, kLogAgain);
   if (is_draining_.load(std::memory_order_relaxed)) [[unlikely]]
     count_connections();
+}
+
+// What this turn asked of a shared store goes out together.
+void ServerWorker::advance_store() noexcept {
+  engine_.advance(loop_->now());
+  const MonoTime due = engine_.wake_at();
+  if (due == store_due_) return;
+  store_due_ = due;
+  store_timer_.cancel();
+  if (due != MonoTime::max()) {
+    loop_->set(store_timer_, std::max(due - loop_->now().mono, Nanos{0}));
+  }
 }
 
 void ServerWorker::count_connections() noexcept {
@@ -103,7 +118,7 @@ WorkerReport ServerWorker::report() const {
                       .blocks = engine_.counters().blocks,
                       .blocks_dropped = engine_.counters().blocks_dropped,
                       .block_names_displaced = engine_.counters().block_names_displaced,
-                      .charges_unrefundable = engine_.counters().charges_unrefundable,
+                      .charges_unrefundable = engine_.store_counts().charges_unrefundable,
                       .auth_failures_forgotten = engine_.counters().failures_forgotten,
                       .dynamic_limits_skipped = engine_.counters().dynamic_limits_skipped,
                       .shadow_checks_skipped = engine_.counters().shadow_checks_skipped,

@@ -96,6 +96,7 @@ class ServerWorker {
   void take_over();
   void on_end_of_turn();
   void on_later() noexcept {}  // the turn that it causes does the work
+  void advance_store() noexcept;
   void count_connections() noexcept;
   [[nodiscard]] WorkerReport report() const;
 
@@ -108,6 +109,8 @@ class ServerWorker {
   std::vector<std::unique_ptr<Part>> parts_;
   net::Task end_of_turn_;
   net::Timer later_;                         // to retry log lines that wait for a reader
+  net::Timer store_timer_;                   // for requests that the store decides later
+  MonoTime store_due_ = MonoTime::max();     // when that is set for
   std::atomic<std::size_t> connections_{0};  // of all front ends, once it drains
   std::atomic<bool> is_draining_{false};
   std::atomic<bool> has_turned_{true};

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "frontend/frontend.h"
-#include "store/local/local_authority.h"
+#include "store/store.h"
 #include <sluice/time.h>
 
 #include <condition_variable>
@@ -35,7 +35,7 @@ struct WorkerReport {
   std::uint64_t auth_failures_forgotten = 0;
   std::uint64_t dynamic_limits_skipped = 0;
   std::uint64_t shadow_checks_skipped = 0;
-  store::LocalAuthority::Counts store;
+  store::StoreCounts store;
 };
 
 // The sum of all. Workers that reload at different moments may know different upstreams.

@@ -114,17 +114,16 @@ void tell_json(std::string_view domain, std::span<const Entries> descriptors,
 
 // Asked as often as the options say; the last answer is told.
 Result<void> ask(engine::EnvoyDecider& worker, std::span<const Entries> descriptors,
-                 const ExplainOptions& options, Now now, engine::EnvoyResponse& response) {
+                 const ExplainOptions& options, Now now, engine::EnvoyOp& op) {
   std::vector<engine::EnvoyDescriptor> asked;
   for (const Entries& entries : descriptors) {
     asked.push_back({.entries = entries, .limit = {}, .hits_addend = {}});
   }
-  Result<void> answered;
-  for (std::uint32_t i = 0; i < options.repeat && answered; ++i) {
-    answered = worker.should_rate_limit(
-        {.domain = options.domain, .descriptors = asked, .hits_addend = 1}, now, response);
+  for (std::uint32_t i = 0; i < options.repeat && op.result; ++i) {
+    (void)worker.should_rate_limit(  // at once: the table is of this process
+        op, {.domain = options.domain, .descriptors = asked, .hits_addend = 1}, now);
   }
-  return answered;
+  return op.result;
 }
 
 }  // namespace
@@ -157,19 +156,19 @@ ExitCode explain_descriptors(const ExplainOptions& options,
     complain(kDescriptorsCommand, offline.error().text());
     return ExitCode::failure;
   }
-  auto response = std::make_unique<engine::EnvoyResponse>();
-  const Result<void> answered = ask((*offline)->worker(), *descriptors, options, now, *response);
+  auto op = std::make_unique<engine::EnvoyOp>();
+  const Result<void> answered = ask((*offline)->worker(), *descriptors, options, now, *op);
   if (!answered) {
     complain(kDescriptorsCommand, answered.error().where);
     return ExitCode::failure;
   }
   Output output;
   if (options.json) {
-    tell_json(options.domain, *descriptors, *response, output);
+    tell_json(options.domain, *descriptors, op->response, output);
   } else {
-    tell(options.domain, *descriptors, *response, output);
+    tell(options.domain, *descriptors, op->response, output);
   }
-  const bool passes = response->overall_code() == EnvoyCode::ok;
+  const bool passes = op->response.overall_code() == EnvoyCode::ok;
   return output.finish(kDescriptorsCommand, passes ? ExitCode::ok : ExitCode::negative);
 }
 

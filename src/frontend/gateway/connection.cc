@@ -176,9 +176,7 @@ Connection::Step Connection::timed_out() {
       ++gateway_.counts_.timeouts;
       keep_alive_ = false;
       return answer(408, "the request took too long");
-    case Phase::waiting:  // for the store
-      gateway_.worker_.give_up_waiting(exchange_->op, now());
-      return after_decision();
+    case Phase::waiting: return Step::wait;  // for the store, which keeps the time
     case Phase::held:
       leave_hold();
       gateway_.worker_.released(exchange_->op);

@@ -97,8 +97,7 @@ Connection::Step Connection::begin_request() {
     route(resolved);
   }
   if (completion == store::Completion::now) return after_decision();
-  phase_ = Phase::waiting;
-  arm(std::chrono::milliseconds{20});
+  phase_ = Phase::waiting;  // the store keeps the time
   return Step::wait;
 }
 

@@ -12,11 +12,17 @@
 
 namespace sluice::store {
 
-class LimitCounter final : public LimitNumbers {
+class LimitCounter final : public Limits {
  public:
   // Fails where a table of any size would.
-  [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, Now now) override;
+  [[nodiscard]] Parsed<LimitNumber> use(const Limit& limit, const Sharing& sharing,
+                                        Now now) override;
+  [[nodiscard]] Parsed<LimitNumber> use_for_request(const Limit& limit, const Sharing& sharing,
+                                                    Now now) override {
+    return use(limit, sharing, now);
+  }
   void stop_using(LimitNumber /*number*/) noexcept override {}
+  [[nodiscard]] bool is_local(const Sharing& /*sharing*/) const noexcept override { return true; }
   [[nodiscard]] DigestSecret secret() const noexcept override { return {}; }
 
   [[nodiscard]] std::size_t size() const noexcept { return numbers_.size(); }

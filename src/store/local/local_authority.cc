@@ -65,8 +65,9 @@ void LocalAuthority::decide_one(const Check& check, Now now, Answer& answer) noe
 
 void LocalAuthority::refund(const Check& check, Holding& holding, Now now) noexcept {
   ++counts_.refunds;
-  table_.refund(check, holding.charge, now);
-  if (holding.more.receipt.cost > 0) table_.refund(check, holding.more, now);
+  Cost all = holding.cost;
+  refund_part(check, holding.charge, all, now);
+  refund_part(check, holding.more, all, now);
   holding = {};
 }
 
@@ -75,6 +76,8 @@ void LocalAuthority::refund(const Check& check, Holding& holding, Now now) noexc
 // younger ones are, but not vice versa.
 void LocalAuthority::correct(const Check& check, Holding& holding, Cost cost, Now now) noexcept {
   if (cost > holding.cost) return charge_more(check, holding, cost - holding.cost, now);
+  if (cost == holding.cost) return;
+  ++counts_.refunds;
   Cost excess = holding.cost - cost;
   holding.cost = cost;
   refund_part(check, holding.charge, excess, now);
@@ -113,7 +116,6 @@ void LocalAuthority::refund_part(const Check& check, Charge& charge, Cost& exces
   Check part = check;
   part.cost = std::min(excess, charge.receipt.cost);
   if (part.cost == 0) return;
-  ++counts_.refunds;
   table_.refund(part, charge, now);
   charge.receipt.cost -= part.cost;
   excess -= part.cost;

@@ -25,17 +25,19 @@ class LocalAuthorityTest : public ::testing::Test {
     Call call;
     call.checks[0] = check;
     call.count = 1;
+    call.group_from(0);
     EXPECT_EQ(authority_.decide_all(call, now), Completion::now);
     return call;
   }
 
   std::unique_ptr<LocalStore> table_ =
       LocalStore::open({.mapping = {.memory = Mapping::kMemoryMin}}, after(0ns)).value();
+  LocalLimits limits_{*table_};
   LocalAuthority authority_{*table_, 2};
   // So fast that a worker takes some units ahead.
   LimitNumber limit_ =
-      authority_
-          .use({.algorithm = Algorithm::token_bucket, .amount = 36'000'000, .period = 1h},
+      limits_
+          .use({.algorithm = Algorithm::token_bucket, .amount = 36'000'000, .period = 1h}, {},
                after(0ns))
           .value();
   Digest key_ = KeyDigest{table_->secret()}.add(1, "key").finish();
@@ -50,7 +52,8 @@ TEST_F(LocalAuthorityTest, GivesBackWhatMayBeRefundedDespiteThreadLeases) {
     const Now now = after(i * 1us);
     Call call = ask(check, now);
     ASSERT_TRUE(call.admitted) << i;
-    authority_.refund(check, call.answers[0].charge, now);
+    Holding holding = store::holding(call.answers[0].charge, check.cost);
+    authority_.refund(check, holding, now);
   }
   const Call last = ask({.key = key_, .limit = limit_, .cost = 0}, after(1ms));
   EXPECT_EQ(last.answers[0].decision.remaining, 36'000'000U);
