@@ -307,13 +307,13 @@ std::optional<Receipt> joined(const CompiledLimit& limit, Receipt earlier, Recei
   const Meter* meter = nullptr;
   if (const auto* gcra = std::get_if<GcraLimit>(&limit)) meter = &gcra->meter;
   if (const auto* interval = std::get_if<IntervalLimit>(&limit)) meter = &interval->meter;
-  // A meter's charge begins where the one before it ends. Elsewhere a mark is the place of a charge.
+  // A meter's charge begins where the one before it ends. Elsewhere a mark is the place of a
+  // charge.
   const std::int64_t begins =
       meter != nullptr ? later.mark - std::int64_t{later.cost} * meter->unit : later.mark;
   const bool is_lease = std::holds_alternative<ConcurrencyLimit>(limit);
   if (begins != earlier.mark || is_lease) return std::nullopt;
-  return Receipt{
-      .mark = later.mark, .cost = earlier.cost + later.cost, .edition = later.edition};
+  return Receipt{.mark = later.mark, .cost = earlier.cost + later.cost, .edition = later.edition};
 }
 
 }  // namespace sluice::core

@@ -42,8 +42,7 @@ std::vector<Entry> shown_list(const std::vector<Entry>& of_file, std::vector<Ent
 }  // namespace
 
 std::unique_ptr<EngineState> EngineState::open(const EngineConfiguration& configuration,
-                                               const Clock& clock,
-                                               config::Diagnostics& diagnostics,
+                                               const Clock& clock, config::Diagnostics& diagnostics,
                                                const MakeStores& make_stores) {
   std::unique_ptr<EngineState> state{new EngineState{clock}};
   if (!state->open_state(configuration, make_stores, diagnostics)) return nullptr;
@@ -52,7 +51,7 @@ std::unique_ptr<EngineState> EngineState::open(const EngineConfiguration& config
 }
 
 std::unique_ptr<store::Stores> EngineState::local_stores(store::LocalStore& table,
-                                                        config::Diagnostics& /*diagnostics*/) {
+                                                         config::Diagnostics& /*diagnostics*/) {
   return std::make_unique<store::LocalStores>(table);
 }
 
@@ -111,8 +110,8 @@ bool EngineState::use_rules(EngineContent content, const rules::RuleList& rules,
 Parsed<void> EngineState::use_with_overrides(EngineContent& content,
                                              std::shared_ptr<const rules::RuleSet> rules,
                                              std::vector<engine::Override> overrides) {
-  auto snapshot = engine::Snapshot::make(std::move(rules), std::move(overrides),
-                                         stores_->limits(), clock_.now(), content_.snapshot.get());
+  auto snapshot = engine::Snapshot::make(std::move(rules), std::move(overrides), stores_->limits(),
+                                         clock_.now(), content_.snapshot.get());
   if (!snapshot) return tl::unexpected(std::move(snapshot.error()));
   content.snapshot = *std::move(snapshot);
   return {};
@@ -123,7 +122,8 @@ std::shared_ptr<const engine::EnvoySnapshot> EngineState::envoy_snapshot(
     const EnvoyConfig& envoy, config::Diagnostics& diagnostics) {
   auto trees = load_envoy(envoy, diagnostics);
   if (trees == nullptr) return nullptr;
-  auto made = engine::EnvoySnapshot::make(std::move(trees), envoy.modes, stores_->limits(), clock_.now());
+  auto made =
+      engine::EnvoySnapshot::make(std::move(trees), envoy.modes, stores_->limits(), clock_.now());
   if (!made) diagnostics.error(std::move(made.error()));
   return made ? *std::move(made) : nullptr;
 }

@@ -180,8 +180,7 @@ class Decider {
                                       const rules::Matched& matched) noexcept;
   [[nodiscard]] InForce in_force(const Plan& plan, const PlannedLimit& limit,
                                  const rules::Asked& asked, Now now) noexcept;
-  [[nodiscard]] static Deciding::Label label_of(Op& op, const Plan& plan,
-                                                const rules::Asked& asked,
+  [[nodiscard]] static Deciding::Label label_of(Op& op, const Plan& plan, const rules::Asked& asked,
                                                 const rules::Matched& matched) noexcept;
 
   // decider_answers.cc

@@ -265,8 +265,7 @@ void Decider::punish(Op& op, Now now) noexcept {
   }
 }
 
-void Decider::write_down(const Deciding& deciding, const Deciding::Asked& asked,
-                         Now now) noexcept {
+void Decider::write_down(const Deciding& deciding, const Deciding::Asked& asked, Now now) noexcept {
   if (book_ == nullptr) return;
   const PlannedBlock& block = *asked.plan->block;
   const Rule& rule = *asked.plan->rule;

@@ -150,10 +150,10 @@ Decider::Resolved Decider::resolve_rule(Op& op, const rules::Asked& asked,
       op.uses_.push_back(holds.use);
     }
     (shadow ? deciding.shadows : deciding.asked)[count] = {.plan = &plan,
-                                                 .limit = &limit,
-                                                 .amount = holds.amount,
-                                                 .key = key.digest.low,
-                                                 .label = label};
+                                                           .limit = &limit,
+                                                           .amount = holds.amount,
+                                                           .key = key.digest.low,
+                                                           .label = label};
     (shadow ? deciding.shadow_checks : deciding.call.checks)[count] = {
         .key = {.low = key.digest.low ^ limit.salt, .high = key.digest.high},
         .salt = limit.salt,
@@ -195,7 +195,7 @@ Decider::InForce Decider::in_force(const Plan& plan, const PlannedLimit& limit,
 // The source of a label, if one is needed: for each `per` its kind, its length and its bytes. A
 // missing value is replaced by the address, as in the key by default.
 Deciding::Label Decider::label_of(Op& op, const Plan& plan, const rules::Asked& asked,
-                            const rules::Matched& matched) noexcept {
+                                  const rules::Matched& matched) noexcept {
   constexpr std::size_t kHeader = 2;
   constexpr std::size_t kShown = 64;
   const rules::MatchedPath path = op.pin_->snapshot->rules().path(asked, matched);

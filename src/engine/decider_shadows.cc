@@ -132,8 +132,8 @@ void Decider::tell_shadows(const Op& op, const ResponseView& response) noexcept 
   for (Deciding* const shadow : late_shadows_) {
     if (shadow->request != &op) continue;
     const Plan& plan = *shadow->asked[0].plan;
-    shadow->ended = is_counted(plan, response) ? Deciding::Ended::counts
-                                               : Deciding::Ended::does_not_count;
+    shadow->ended =
+        is_counted(plan, response) ? Deciding::Ended::counts : Deciding::Ended::does_not_count;
   }
 }
 

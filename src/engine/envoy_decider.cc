@@ -117,9 +117,8 @@ void EnvoyDecider::conclude(EnvoyOp& op, EnvoyDeciding& deciding) noexcept {
   }
   EnvoyResponse& response = op.response;
   response.count_ = deciding.count;
-  std::ranges::transform(deciding.all(), response.statuses_.begin(), [&](const EnvoyApplied& one) {
-    return status_of(one, deciding.now);
-  });
+  std::ranges::transform(deciding.all(), response.statuses_.begin(),
+                         [&](const EnvoyApplied& one) { return status_of(one, deciding.now); });
   const EnvoySnapshot& snapshot = deciding.snapshot ? *deciding.snapshot : *snapshot_;
   response.overall_ = overall(snapshot.modes(), deciding.all(), response.statuses());
   ++counters_.decided;
@@ -178,8 +177,9 @@ EnvoyApplied EnvoyDecider::applied(std::string_view domain,
 void EnvoyDecider::drop_replaced(EnvoyDeciding& deciding) noexcept {
   for (EnvoyApplied& one : deciding.all()) {
     if (one.limit.name.empty()) continue;
-    const bool replaced = std::ranges::any_of(
-        deciding.all(), [&](const EnvoyApplied& other) { return replaces(other.rule, one.limit.name); });
+    const bool replaced = std::ranges::any_of(deciding.all(), [&](const EnvoyApplied& other) {
+      return replaces(other.rule, one.limit.name);
+    });
     if (replaced) one.kind = EnvoyApplied::Kind::nothing;
   }
 }

@@ -141,7 +141,7 @@ TEST_F(Envoy, IsOverWhenTheCountAfterwardsIsMoreThanTheLimit) {
   EXPECT_EQ(third.code, kOver);
   EXPECT_EQ(third.current_limit, first.current_limit);
   EXPECT_EQ(third.limit_remaining, 0U);
-  EXPECT_EQ(response.overall_code(), kOver);
+  EXPECT_EQ(op.response.overall_code(), kOver);
   EXPECT_EQ(worker.counters().over_limit, 1U);
   EXPECT_EQ(worker.counters().decided, 3U);
 }
@@ -261,54 +261,129 @@ TEST_F(Envoy, TheTimeUntilResetIsInWholeSeconds) {
 
 // ---- the store ----------------------------------------------------------------------------------
 
-// Says that it failed, or that it will answer later.
-class LameStore final : public sluice::testing::StoreBehind {
+// Cannot reach what it counts in, or completes later.
+class SlowStore final : public sluice::testing::StoreBehind {
  public:
-  LameStore(store::Store& behind, store::Completion completion)
+  SlowStore(store::Store& behind, store::Completion completion)
       : StoreBehind(behind), completion_(completion) {}
 
-  store::Completion decide_all(store::Call& call, Now /*now*/) noexcept override {
-    call.failed = true;
+  store::Completion decide_all(store::Call& call, Now now) noexcept override {
+    if (completion_ == store::Completion::now) {
+      fail(call);
+      return completion_;
+    }
+    waiting = &call;
+    asked_at_ = now;
     return completion_;
   }
-  void cancel(store::Call& /*call*/) noexcept override { ++cancelled; }
+  void cancel(store::Call& call, Now /*now*/) noexcept override {
+    EXPECT_EQ(&call, waiting);
+    waiting = nullptr;
+    ++cancelled;
+  }
+  static void fail(store::Call& call) noexcept {
+    call.admitted = false;
+    for (store::Group& group : call.all_groups()) group.verdict = store::GroupVerdict::closed;
+  }
+  void complete() {
+    store::Call& call = *std::exchange(waiting, nullptr);
+    (void)StoreBehind::decide_all(call, asked_at_);
+    call.completed(call);
+  }
+  void complete_failed() {
+    store::Call& call = *std::exchange(waiting, nullptr);
+    fail(call);
+    call.completed(call);
+  }
 
+  store::Call* waiting = nullptr;
   int cancelled = 0;
 
  private:
   store::Completion completion_;
+  Now asked_at_;
 };
 
-// A retry may succeed. A call that is under way is taken back, since nobody waits for it.
-TEST_F(Envoy, AStoreThatDoesNotAnswerIsAnError) {
-  config::Diagnostics diagnostics;
-  const std::vector<rules::EnvoyFile> files{
-      {"f", "domain: d\ndescriptors: [{key: a, " + per("hour", 1) + "}]\n"}};
-  const auto rules =
-      std::make_shared<const rules::EnvoyRules>(rules::load_envoy_rules(files, diagnostics));
-  const std::vector<DescriptorEntry> entries{{"a", "v"}};
-  const EnvoyDescriptor descriptor{.entries = entries, .limit = {}, .hits_addend = {}};
-  for (const auto completion : {store::Completion::now, store::Completion::later}) {
-    LameStore lame{*local, completion};
-    EnvoyDecider asking{lame};
-    asking.use(EnvoySnapshot::make(rules, {}, lame, now).value());
-    const Result<void> asked = asking.should_rate_limit(
-        {.domain = "d", .descriptors = {&descriptor, 1}, .hits_addend = 1}, now, response);
-    ASSERT_FALSE(asked);
-    EXPECT_EQ(asked.error().code, Errc::io);
-    EXPECT_TRUE(asked.error().transient);
-    EXPECT_EQ(asking.counters().store_failures, 1U);
-    EXPECT_EQ(lame.cancelled, completion == store::Completion::later ? 1 : 0);
+class SlowEnvoy : public Envoy {
+ protected:
+  SlowEnvoy() {
+    op.owner = this;
+    op.completed = [](EnvoyOp& one) noexcept { ++static_cast<SlowEnvoy*>(one.owner)->completed_; };
   }
+  std::shared_ptr<const EnvoySnapshot> snapshot() {
+    config::Diagnostics diagnostics;
+    const std::vector<rules::EnvoyFile> files{
+        {"f", "domain: d\ndescriptors: [{key: a, " + per("hour", 3) + "}]\n"}};
+    auto rules =
+        std::make_shared<const rules::EnvoyRules>(rules::load_envoy_rules(files, diagnostics));
+    return EnvoySnapshot::make(std::move(rules), {}, *limits, now).value();
+  }
+  store::Completion ask(EnvoyDecider& decider) {
+    const std::vector<DescriptorEntry> entries{{"a", "v"}};
+    const EnvoyDescriptor descriptor{.entries = entries, .limit = {}, .hits_addend = {}};
+    return decider.should_rate_limit(
+        op, {.domain = "d", .descriptors = {&descriptor, 1}, .hits_addend = 1}, now);
+  }
+
+  int completed_ = 0;
+};
+
+// A retry may succeed.
+TEST_F(SlowEnvoy, AStoreThatFailsIsAnError) {
+  SlowStore store{*local, store::Completion::now};
+  EnvoyDecider asking{store};
+  asking.use(snapshot());
+  EXPECT_EQ(ask(asking), store::Completion::now);
+  ASSERT_FALSE(op.result);
+  EXPECT_EQ(op.result.error().code, Errc::io);
+  EXPECT_TRUE(op.result.error().transient);
+  EXPECT_EQ(asking.counters().store_failures, 1U);
+}
+
+// The rules may be replaced meanwhile; the names in the response live until it was read.
+TEST_F(SlowEnvoy, AStoreThatCompletesLaterIsWaitedFor) {
+  SlowStore store{*local, store::Completion::later};
+  EnvoyDecider asking{store};
+  asking.use(snapshot());
+  ASSERT_EQ(ask(asking), store::Completion::later);
+  EXPECT_TRUE(op.waiting());
+  asking.use(snapshot());
+  store.complete();
+  EXPECT_EQ(completed_, 1);
+  EXPECT_FALSE(op.waiting());
+  ASSERT_TRUE(op.result);
+  ASSERT_EQ(op.response.statuses().size(), 1U);
+  EXPECT_EQ(op.response.statuses()[0].limit_remaining, 2U);
+
+  ASSERT_EQ(ask(asking), store::Completion::later);
+  store.complete_failed();
+  EXPECT_EQ(completed_, 2);
+  EXPECT_FALSE(op.result);
+  ASSERT_EQ(ask(asking), store::Completion::later);
+  store.complete();
+  EXPECT_EQ(op.response.statuses()[0].limit_remaining, 1U);
+}
+
+TEST_F(SlowEnvoy, ACallerThatLeavesIsNotAnswered) {
+  SlowStore store{*local, store::Completion::later};
+  EnvoyDecider asking{store};
+  asking.use(snapshot());
+  ASSERT_EQ(ask(asking), store::Completion::later);
+  asking.abandon(op, now);
+  EXPECT_EQ(store.cancelled, 1);
+  EXPECT_FALSE(op.waiting());
+  ASSERT_EQ(ask(asking), store::Completion::later);
+  store.complete();
+  EXPECT_EQ(completed_, 1);
 }
 
 // Rules that are replaced give their counters back, and the new ones go on with the same counts.
 TEST_F(Envoy, SnapshotsGiveTheirCountersBack) {
   use_keys({{"a", per("hour", 2)}});
-  const auto limits = table->status().limits_used;
+  const auto used = table->status().limits_used;
   EXPECT_EQ(ask("a", "v").limit_remaining, 1U);
   use_keys({{"a", per("hour", 2)}});
-  EXPECT_EQ(table->status().limits_used, limits);
+  EXPECT_EQ(table->status().limits_used, used);
   EXPECT_EQ(ask("a", "v").limit_remaining, 0U);
 }
 

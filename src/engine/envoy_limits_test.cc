@@ -154,7 +154,7 @@ TEST_F(EnvoyLimits, AShadowLimitIsCountedAndNeverOver) {
   EXPECT_EQ(status.code, kOk);
   EXPECT_EQ(status.limit_remaining, 0U);
   EXPECT_TRUE(status.current_limit);
-  EXPECT_EQ(response.overall_code(), kOk);
+  EXPECT_EQ(op.response.overall_code(), kOk);
   use_keys({{"a", per("hour", 5)}});
   EXPECT_EQ(ask("a", "v").limit_remaining, 2U) << "both were counted";
 }

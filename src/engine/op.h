@@ -80,10 +80,10 @@ class Op {
 
   Action action = Action::pass;
   Reason reason = Reason::allowed;
-  std::uint16_t status = 200;                    // to reject with
+  std::uint16_t status = 200;                   // to reject with
   store::Source source = store::Source::local;  // where the binding limit was decided
-  const rules::Rule* rule = nullptr;             // the binding one; null: none
-  Decision decision;                             // of its limit
+  const rules::Rule* rule = nullptr;            // the binding one; null: none
+  Decision decision;                            // of its limit
 
   [[nodiscard]] std::span<const LimitOutcome> limits() const noexcept { return outcomes_.all(); }
 

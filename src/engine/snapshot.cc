@@ -78,7 +78,8 @@ Parsed<std::shared_ptr<const Snapshot>> Snapshot::make(std::shared_ptr<const rul
                                                        std::vector<Override> overrides,
                                                        store::Limits& registry, Now now,
                                                        const Snapshot* before) {
-  std::shared_ptr<Snapshot> snapshot{new Snapshot{std::move(rules), std::move(overrides), registry}};
+  std::shared_ptr<Snapshot> snapshot{
+      new Snapshot{std::move(rules), std::move(overrides), registry}};
   Parsed<void> planned = snapshot->plan_all(now);
   if (planned) planned = snapshot->plan_overrides(now);
   if (!planned) return tl::unexpected(std::move(planned.error()));
@@ -153,8 +154,7 @@ Parsed<Plan> Snapshot::planned(const rules::Rule& rule, Now now) {
   return plan;
 }
 
-Parsed<std::vector<PlannedLimit>> Snapshot::planned(const rules::Rule& rule,
-                                                    const Sharing& sharing,
+Parsed<std::vector<PlannedLimit>> Snapshot::planned(const rules::Rule& rule, const Sharing& sharing,
                                                     std::span<const rules::RuleLimit> limits,
                                                     Now now) {
   std::vector<PlannedLimit> all;

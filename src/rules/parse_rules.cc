@@ -90,7 +90,8 @@ void read_keeping(const Reader& reader, Rule& rule) {
   read_word(reader, "mode", kModeWords, rule.sharing.mode);
   read_word(reader, "on_failure", kOnFailureWords, rule.sharing.on_failure);
   if (const Node* tolerance = reader.find("tolerance")) {
-    rule.sharing.tolerance_permille = parse_permille(tolerance->text).value_or(rule.sharing.tolerance_permille);
+    rule.sharing.tolerance_permille =
+        parse_permille(tolerance->text).value_or(rule.sharing.tolerance_permille);
   }
 }
 

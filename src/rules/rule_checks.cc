@@ -223,7 +223,8 @@ void check_thread_leases(const Rule& rule, const Reader& reader, const ParseCont
 
 // Nodes do not count together yet; the operator has to know that.
 void check_sharing(const Rule& rule, const Reader& reader, const ParseContext& context) {
-  const bool is_of_one_node = rule.sharing.mode == Mode::automatic || rule.sharing.mode == Mode::local;
+  const bool is_of_one_node =
+      rule.sharing.mode == Mode::automatic || rule.sharing.mode == Mode::local;
   for (const std::string_view key : {"mode", "tolerance", "on_failure"}) {
     const bool is_mode = key == "mode";
     const Node* const node = reader.find(key);

@@ -31,8 +31,8 @@ bool LocalAuthority::decide_together(Call& call, Now now) noexcept {
     const auto of_group = call.answered().subspan(group.first, group.count);
     group.source = Source::local;
     const bool has_room = admitted || std::ranges::all_of(of_group, [](const Answer& answer) {
-      return answer.decision.allowed();
-    });
+                            return answer.decision.allowed();
+                          });
     group.verdict = has_room ? GroupVerdict::admitted : GroupVerdict::rejected;
   }
   return admitted;
