@@ -49,11 +49,11 @@ class SmallList {
     room_ *= 2;
   }
 
+  std::array<T, Own> own_;
+  std::unique_ptr<T[]> more_;
   T* items_ = own_.data();
   std::size_t size_ = 0;
   std::size_t room_ = Own;
-  std::array<T, Own> own_;
-  std::unique_ptr<T[]> more_;
 };
 
 }  // namespace sluice

@@ -1,5 +1,6 @@
 // A decision allocates nothing. A program of its own, since it counts every `new`.
 #include "engine/engine_fixture.h"
+#include "support/awkward_store.h"
 #include "support/counted_new.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 namespace sluice::engine {
 namespace {
 
+namespace testing = sluice::testing;
 using namespace std::chrono_literals;
 using Kind = rules::Per::Kind;
 
@@ -99,6 +101,53 @@ TEST_F(Allocations, AreNotMadeByAmountsThatAreLeftOut) {
   }
   EXPECT_EQ(sluice::testing::allocations(), before);
   EXPECT_EQ(worker_->counters().dynamic_limits_skipped, counted + 100);
+}
+
+// A connection may have a hundred requests at once.
+TEST_F(Allocations, OfAnOpAreSmall) { EXPECT_LE(sizeof(Op), 1280U); }
+
+// Nor are they where the store completes later, once as many requests were in flight before.
+TEST_F(Allocations, AreNotMadeByDecisionsThatWait) {
+  const auto far_table =
+      store::LocalStore::open({.mapping = {.memory = store::Mapping::kMemoryMin}}, now_).value();
+  store::LocalStores near{*table_};
+  store::LocalStores far{*far_table};
+  testing::AwkwardStores stores{near, far};
+  const std::unique_ptr<store::Store> store = stores.for_worker(1);
+  worker_ = new_worker(*store, &stores.limits());
+  rules::Rule shared = rule("shared", {limit("1000/1h"), limit("500/1h")}, {per(Kind::ip)});
+  shared.sharing = {.mode = Mode::exact};
+  shared.count = rules::Count{.statuses = {{200, 200}}};
+  rules::Rule shadow = shared;
+  shadow.name = "shadow";
+  shadow.action.kind = rules::Action::Kind::shadow;
+  rules::Rule local = rule("local", {limit("400/1h")}, {per(Kind::ip)});
+  local.sharing = {};
+  worker_->use(Snapshot::make({.rules = {shared, shadow, local}}, stores.limits(), now_).value());
+
+  std::array<Op, 16> ops;
+  const auto ask_often = [&] {
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      for (Op& op : ops) {
+        const RequestView request{
+            .method = "GET", .host = "a", .target = "/", .headers = {}, .peer = IpAddress::v4(i)};
+        ASSERT_EQ(worker_->decide(op, request, now_).completion, store::Completion::later);
+      }
+      stores.workers().front()->answer_all(now_);
+      store->advance(now_);
+      for (Op& op : ops) {
+        const ResponseView response{.status = static_cast<std::uint16_t>(i % 2 == 0 ? 200 : 500)};
+        worker_->settle(op, &response, now_);
+      }
+      stores.workers().front()->answer_all(now_);
+      store->advance(now_);
+    }
+  };
+  ask_often();
+  const std::uint64_t before = sluice::testing::allocations();
+  ask_often();
+  EXPECT_EQ(sluice::testing::allocations(), before);
+  worker_ = nullptr;  // before its store
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ class FrontendAllocations : public fixture::FrontendFixture {
 TEST_F(FrontendAllocations, AreNotMadeToTellOfARefusal) {
   auto made = engine::Snapshot::make(
       {.rules = {rule("api", {limit("1/1m"), limit("1/1h")}), rule("other", {limit("9/1s")})}},
-      *local_, now_);
+      *limits_, now_);
   ASSERT_TRUE(made);
   worker_->use(*made);
   counters_ = std::make_unique<DecisionCounters>(registry_, (*made)->shared_rules());

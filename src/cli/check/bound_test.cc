@@ -66,7 +66,7 @@ TEST_P(Bounds, AreReachedAndNotPassed) {
   ASSERT_EQ(bound.most, one.most);
 
   auto made = engine::Snapshot::make(
-      std::make_shared<const rules::RuleSet>(rules::RuleList{.rules = {rule}}), overrides, *local_,
+      std::make_shared<const rules::RuleSet>(rules::RuleList{.rules = {rule}}), overrides, *limits_,
       now_);
   ASSERT_TRUE(made) << made.error().text();
   worker_->use(*made);

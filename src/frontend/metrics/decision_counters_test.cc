@@ -19,7 +19,7 @@ class DecisionCountersTest : public fixture::FrontendFixture {
  protected:
   void use(std::vector<rules::Rule> all, rules::Unmatched unmatched = rules::Unmatched::allow) {
     auto made =
-        engine::Snapshot::make({.rules = std::move(all), .unmatched = unmatched}, *local_, now_);
+        engine::Snapshot::make({.rules = std::move(all), .unmatched = unmatched}, *limits_, now_);
     ASSERT_TRUE(made);
     worker_->use(*made);
     counters_ = std::make_unique<DecisionCounters>(registry_, (*made)->shared_rules());

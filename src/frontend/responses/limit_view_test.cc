@@ -200,7 +200,7 @@ TEST_F(LimitViewTest, StatesTheAmountThatIsInForce) {
                                      .expires = std::nullopt,
                                      .note = {}}};
   auto snapshot = engine::Snapshot::make(
-      std::make_shared<const rules::RuleSet>(rules::RuleList{.rules = all}), twice, *local_, now_);
+      std::make_shared<const rules::RuleSet>(rules::RuleList{.rules = all}), twice, *limits_, now_);
   ASSERT_TRUE(snapshot);
   worker_->use(*snapshot);
   EXPECT_EQ(LimitViews{decided()}.tightest()->policy, (Policy{20, 1}));
