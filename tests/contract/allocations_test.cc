@@ -3,7 +3,6 @@
 //
 // A program of its own, because it replaces the global operator new.
 #include "contract/contract_fixture.h"
-
 #include "support/counted_new.h"
 
 namespace sluice::contract {
@@ -75,9 +74,9 @@ class Allocations : public ContractFixture {
       check(use({.algorithm = Algorithm::token_bucket, .amount = 100, .period = 1h},
                 OnFailure::share),
             "b"),
-      check(use({.algorithm = Algorithm::sliding_log, .amount = 100, .period = 1h},
-                OnFailure::share),
-            "c")};
+      check(
+          use({.algorithm = Algorithm::sliding_log, .amount = 100, .period = 1h}, OnFailure::share),
+          "c")};
   Check local_ = check(use_local(window(90)), "d");
   std::unique_ptr<std::array<Call, 4>> calls_ = std::make_unique<std::array<Call, 4>>();
   std::array<Completion, 4> later_{};

@@ -1,7 +1,6 @@
 // What is decided: together or apart, exactly, in any order of completion.
-#include "contract/contract_fixture.h"
-
 #include "base/random.h"
+#include "contract/contract_fixture.h"
 
 #include <algorithm>
 

@@ -3,9 +3,8 @@
 // Limits here are such that every store keeps them exactly: all times are whole microseconds, and
 // so is the interval of a token. A call is one group, which a store decides in one step; what
 // happens between groups is in decisions_test.cc.
-#include "contract/contract_fixture.h"
-
 #include "base/random.h"
+#include "contract/contract_fixture.h"
 #include "support/effort.h"
 #include <sluice/core/cell.h>
 #include <sluice/core/compiled_limit.h>
@@ -37,14 +36,16 @@ enum class Kind {
   sliding_buckets,
   concurrency
 };
-constexpr std::array kKinds{
-    Kind::token_bucket, Kind::gcra,          Kind::leaky_bucket,    Kind::queue,
-    Kind::interval,     Kind::fixed_window,  Kind::calendar,        Kind::first_request,
-    Kind::sliding_log,  Kind::sliding_counter, Kind::sliding_buckets, Kind::concurrency};
+constexpr std::array kKinds{Kind::token_bucket,    Kind::gcra,
+                            Kind::leaky_bucket,    Kind::queue,
+                            Kind::interval,        Kind::fixed_window,
+                            Kind::calendar,        Kind::first_request,
+                            Kind::sliding_log,     Kind::sliding_counter,
+                            Kind::sliding_buckets, Kind::concurrency};
 constexpr std::array kKindNames{
-    "token_bucket", "gcra",            "leaky_bucket",    "queue",
-    "interval",     "fixed_window",    "calendar",        "first_request",
-    "sliding_log",  "sliding_counter", "sliding_buckets", "concurrency"};
+    "token_bucket",    "gcra",       "leaky_bucket",  "queue",       "interval",
+    "fixed_window",    "calendar",   "first_request", "sliding_log", "sliding_counter",
+    "sliding_buckets", "concurrency"};
 
 // 27,720 is divided by all numbers up to 12, so that any such amount has a whole interval.
 constexpr std::int64_t kStep = 27'720;
@@ -57,7 +58,8 @@ class Chance {
     return least + random_.below(most - least + 1);
   }
   std::int64_t time(std::int64_t least, std::int64_t most) {
-    return least + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(most - least) + 1));
+    return least +
+           static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(most - least) + 1));
   }
   bool one_in(std::uint64_t n) { return random_.below(n) == 0; }
 
@@ -102,9 +104,7 @@ Limit random_limit(Chance& chance, Kind kind) {
       limit.unit = chance.one_in(2) ? CalendarUnit::day : CalendarUnit::month;
       limit.period = Nanos{0};
       break;
-    case Kind::concurrency:
-      limit.slot_ttl = std::exchange(limit.period, Nanos{0});
-      return limit;
+    case Kind::concurrency: limit.slot_ttl = std::exchange(limit.period, Nanos{0}); return limit;
     default: break;
   }
   limit.count_rejected = chance.one_in(5);
@@ -167,14 +167,17 @@ struct Twin {
 
   [[nodiscard]] const Variant& variant() const { return variants[current]; }
 
+  // Whether there is nothing to convert. Variants may be equal by chance: one number, one limit.
+  [[nodiscard]] bool is_own() const {
+    return !written_by || variants[*written_by].number == variant().number;
+  }
   // The cell as the current variant finds it.
   [[nodiscard]] Cell found(Now now) const {
     Cell copy = cell;
-    if (!written_by || *written_by == current) return copy;
+    if (is_own()) return copy;
     const Variant& before = variants[*written_by];
     const bool is_edit = !before.limit.stands_in && !variant().limit.stands_in;
-    copy.convert(before.compiled, variant().compiled, now,
-                 is_edit ? check.change : OnChange::keep);
+    copy.convert(before.compiled, variant().compiled, now, is_edit ? check.change : OnChange::keep);
     return copy;
   }
   void write(const Cell& changed) {
@@ -205,6 +208,7 @@ class Histories : public ContractFixture {
     plain_requests_ = chance.one_in(3) && course_ == Course::plain;
     now_ = at(kStart + micros(chance.time(0, 1'000'000'000)).count());
     twins_.clear();
+    story_.clear();
     for (std::size_t i = 0; i < 3; ++i) add_twin(chance, kind, i);
     for (int step = 0; step < 60 && !HasFatalFailure(); ++step) {
       SCOPED_TRACE(::testing::Message() << "step " << step);
@@ -229,18 +233,40 @@ class Histories : public ContractFixture {
   void add_twin(Chance& chance, Kind kind, std::size_t i) {
     constexpr std::array kChanges{OnChange::keep, OnChange::proportional, OnChange::reset};
     Twin& twin = twins_.emplace_back();
+    twin.check.change = kChanges[chance.between(0, 2)];
     // The same limit twice, and another one.
     Limit base = i == 1 ? twins_[0].variants[0].limit : random_limit(chance, kind);
     // A store may or may not write an edit down with a step that changes nothing else.
     if (course_ == Course::edited) base.count_rejected = false;
     for (std::size_t variant = 0; variant < (course_ == Course::edited ? 3U : 1U); ++variant) {
       const Limit limit = variant == 0 ? base : varied(chance, base);
+      std::ostringstream text;
+      showValue(limit, text);
+      if (limit.stands_in) text << " stands_in";
+      tell(i, "limit " + std::to_string(variant) + ": " + text.str() + ", " +
+                  std::string{to_string(twin.check.change)});
       twin.variants.push_back(
           {.number = use(limit), .limit = limit, .compiled = testing::compiled(limit)});
     }
+    const OnChange change = twin.check.change;
     twin.check = check(twin.variants[0].number, std::to_string(i));
-    twin.check.change = kChanges[chance.between(0, 2)];
+    twin.check.change = change;
     twin.check.may_be_refunded = !plain_requests_;
+  }
+
+  // What happened to a key, for the message of a failure.
+  void tell(std::size_t key, const std::string& text) {
+    story_.push_back(std::to_string((now_.mono - at(kStart).mono).count() / 1'000) + " us, key " +
+                     std::to_string(key) + ": " + text);
+  }
+  void tell(const Twin& twin, const std::string& text) {
+    tell(static_cast<std::size_t>(&twin - twins_.data()),
+         "limit " + std::to_string(twin.current) + " " + text);
+  }
+  [[nodiscard]] std::string story() const {
+    std::string text;
+    for (const std::string& line : story_) text += "\n  " + line;
+    return text;
   }
 
   void operate(Chance& chance, Twin& twin) {
@@ -314,11 +340,11 @@ class Histories : public ContractFixture {
     const Decision expected = has_room && !admitted ? twin.peek(now_) : outcome.decision;
     ASSERT_EQ(request.decision(i), expected)
         << "core: " << shown(expected) << "\nstore: " << shown(request.decision(i)) << "\ncost "
-        << of.cost << (of.probe ? ", a probe" : "");
+        << of.cost << (of.probe ? ", a probe" : "") << story();
+    tell(twin,
+         (of.probe ? "probe " : "decide ") + std::to_string(of.cost) + ": " + shown(expected));
     const bool is_rejected = outcome.decision.verdict == Verdict::rejected;
-    const bool is_same = !twin.written_by || *twin.written_by == twin.current;
-    const bool writes =
-        is_charged ? of.cost > 0 || is_same : is_rejected && is_same;
+    const bool writes = is_charged ? of.cost > 0 || twin.is_own() : is_rejected && twin.is_own();
     if (writes) twin.write(after);
     if (!is_charged || outcome.receipt.cost == 0) return;
     if (plain_requests_) return;
@@ -330,6 +356,7 @@ class Histories : public ContractFixture {
     Check of = twin.check;
     of.cost = std::max<Cost>(random_cost(chance, twin), 1);
     if (course_ == Course::edited && twin.peek(now_).remaining == 0) return;
+    tell(twin, "charge " + std::to_string(of.cost));
     store_->charge(of, now_);
     Cell cell = twin.found(now_);
     (void)cell.charge(twin.variant().compiled, now_, of.cost);
@@ -348,6 +375,7 @@ class Histories : public ContractFixture {
       return;
     }
     const Cost amount = is_bucket ? static_cast<Cost>(chance.between(1, held.cost - 1)) : held.cost;
+    tell(twin, "refund " + std::to_string(amount));
     twin.cell.refund(twin.variant().compiled, now_, held.receipt, amount);
     if (is_bucket) {
       held.cost -= amount;
@@ -362,6 +390,7 @@ class Histories : public ContractFixture {
   void renew(Chance& chance, Twin& twin) {
     Twin::Held& held = twin.held[chance.between(0, twin.held.size() - 1)];
     if (!twin.variant().limit.slot_ttl || course_ == Course::edited) return;
+    tell(twin, "renew");
     store_->renew(twin.check, held.holding, now_);
     held.receipt = twin.cell.renew(twin.variant().compiled, now_, held.receipt);
   }
@@ -371,13 +400,15 @@ class Histories : public ContractFixture {
       if (HasFatalFailure()) return;
       const Decision expected = twin.peek(now_);
       const Decision found = peek(twin.check);
-      ASSERT_EQ(found, expected) << "core: " << shown(expected) << "\nstore: " << shown(found);
+      ASSERT_EQ(found, expected) << "core: " << shown(expected) << "\nstore: " << shown(found)
+                                 << story();
     }
   }
 
   Course course_ = Course::plain;
   bool plain_requests_ = false;  // nothing but decisions, so that a store may remember rejections
   std::vector<Twin> twins_;
+  std::vector<std::string> story_;
 };
 
 TEST_P(Histories, GiveTheDecisionsOfTheCore) {

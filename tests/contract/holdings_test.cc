@@ -1,7 +1,6 @@
 // What becomes of charges: refunded, corrected, renewed, kept, or charged after the fact.
-#include "contract/contract_fixture.h"
-
 #include "base/random.h"
+#include "contract/contract_fixture.h"
 #include <sluice/core/compiled_limit.h>
 
 #include <algorithm>
@@ -186,7 +185,8 @@ TEST_P(Holdings, AgreeWithAPlainSum) {
           if (request.call.admitted) flights.push_back({request.holding(), 2});
         } else if (dice == 2 && !flights.empty()) {
           const std::uint64_t room = 100 - (known() - flights[which].cost);
-          flights[which].cost = static_cast<Cost>(random.below(std::min<std::uint64_t>(room, 12) + 1));
+          flights[which].cost =
+              static_cast<Cost>(random.below(std::min<std::uint64_t>(room, 12) + 1));
           correct(one, flights[which].holding, flights[which].cost);
         } else if (dice == 3 && !flights.empty()) {
           if (random.below(2) == 0) {

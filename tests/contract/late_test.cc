@@ -1,7 +1,6 @@
 // What a store promises whose calls may complete later: once, in time, and never after cancel().
-#include "contract/contract_fixture.h"
-
 #include "base/random.h"
+#include "contract/contract_fixture.h"
 
 #include <utility>
 

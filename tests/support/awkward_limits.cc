@@ -24,11 +24,7 @@ std::uint64_t part_of(std::uint64_t amount, std::uint64_t nodes) {
 
 AwkwardLimits::AwkwardLimits(store::Limits& local, store::Limits& shared, std::uint64_t nodes,
                              const std::function<void(const std::string&)>& misuse)
-    : local_(local),
-      shared_(shared),
-      nodes_(nodes),
-      first_(next_first_number()),
-      misuse_(misuse) {}
+    : local_(local), shared_(shared), nodes_(nodes), first_(next_first_number()), misuse_(misuse) {}
 
 Parsed<LimitNumber> AwkwardLimits::use(const Limit& limit, const Sharing& sharing, Now now) {
   return use_by(&Limits::use, limit, sharing, now);
@@ -49,9 +45,8 @@ Parsed<LimitNumber> AwkwardLimits::use_by(Use by, const Limit& limit, const Shar
   }
   Parsed<LimitNumber> truth = (shared_.*by)(limit, sharing, now);
   if (!truth) return truth;
-  const auto known = std::ranges::find_if(entries_, [&](const Entry& one) {
-    return one.truth == *truth && one.sharing == sharing;
-  });
+  const auto known = std::ranges::find_if(
+      entries_, [&](const Entry& one) { return one.truth == *truth && one.sharing == sharing; });
   if (known != entries_.end()) {
     ++known->uses;
     return first_ + static_cast<LimitNumber>(known - entries_.begin());
@@ -102,9 +97,8 @@ AwkwardLimits::Entry* AwkwardLimits::entry(LimitNumber number) noexcept {
 }
 
 std::uint64_t& AwkwardLimits::local_uses(LimitNumber number) {
-  const auto known = std::ranges::find(local_uses_, number, [](const auto& one) {
-    return one.first;
-  });
+  const auto known =
+      std::ranges::find(local_uses_, number, [](const auto& one) { return one.first; });
   if (known != local_uses_.end()) return known->second;
   return local_uses_.emplace_back(number, 0).second;
 }
@@ -121,9 +115,8 @@ bool AwkwardLimits::is_in_use(LimitNumber number) const noexcept {
     if (number < first_ || number - first_ >= entries_.size()) return false;
     return entries_[number - first_].uses > 0;
   }
-  const auto known = std::ranges::find(local_uses_, number, [](const auto& one) {
-    return one.first;
-  });
+  const auto known =
+      std::ranges::find(local_uses_, number, [](const auto& one) { return one.first; });
   return known != local_uses_.end() && known->second > 0;
 }
 

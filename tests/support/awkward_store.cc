@@ -115,16 +115,16 @@ bool AwkwardStore::is_well_formed(const Call& call) const noexcept {
 Completion AwkwardStore::decide_all(Call& call, Now now) noexcept {
   seen_ = now;
   ++counts_.decides;
-  const auto reused = std::ranges::find_if(flights_, [&](const auto& one) {
-    return one->call == &call;
-  });
+  const auto reused =
+      std::ranges::find_if(flights_, [&](const auto& one) { return one->call == &call; });
   if (reused != flights_.end()) {
     misuse("a call was reused while it is in flight");
     cancel(call, now);
   }
   if (!is_well_formed(call)) {
-    misuse("a call whose groups are not its checks, or mix modes, or with a number that is not in "
-           "use");
+    misuse(
+        "a call whose groups are not its checks, or mix modes, or with a number that is not in "
+        "use");
     for (Group& group : call.all_groups()) group.verdict = GroupVerdict::closed;
     call.admitted = false;
     return Completion::now;
@@ -190,8 +190,8 @@ void AwkwardStore::take_local(Flight& flight) noexcept {
   }
 }
 
-// Whether the shared limits have to be asked. Together, local limits are looked at first and charged
-// last; apart, each group goes by itself.
+// Whether the shared limits have to be asked. Together, local limits are looked at first and
+// charged last; apart, each group goes by itself.
 bool AwkwardStore::decide_local_part(Flight& flight, Now now) noexcept {
   const bool together = flight.copy.kind == Call::Kind::all_or_nothing;
   gather_local(flight, together);
@@ -243,8 +243,8 @@ void AwkwardStore::launch(Flight& flight, Now now) noexcept {
 
 AwkwardStore::Flight& AwkwardStore::new_flight() {
   const auto unused = std::ranges::find_if(flights_, [](const auto& one) { return !one->in_use; });
-  Flight& flight = unused != flights_.end() ? **unused
-                                            : *flights_.emplace_back(std::make_unique<Flight>());
+  Flight& flight =
+      unused != flights_.end() ? **unused : *flights_.emplace_back(std::make_unique<Flight>());
   flight.in_use = true;
   flight.cancelled = flight.fell_back = false;
   flight.id = ~std::size_t{0};
@@ -254,9 +254,8 @@ AwkwardStore::Flight& AwkwardStore::new_flight() {
 }
 
 AwkwardStore::Flight* AwkwardStore::find(std::size_t call) noexcept {
-  const auto found = std::ranges::find_if(flights_, [&](const auto& one) {
-    return one->in_use && one->id == call;
-  });
+  const auto found = std::ranges::find_if(
+      flights_, [&](const auto& one) { return one->in_use && one->id == call; });
   return found != flights_.end() ? found->get() : nullptr;
 }
 
@@ -283,9 +282,8 @@ void AwkwardStore::release_if_over(Flight& flight) noexcept {
 
 void AwkwardStore::cancel(Call& call, Now now) noexcept {
   seen_ = now;
-  const auto found = std::ranges::find_if(flights_, [&](const auto& one) {
-    return one->call == &call;
-  });
+  const auto found =
+      std::ranges::find_if(flights_, [&](const auto& one) { return one->call == &call; });
   if (found == flights_.end()) return misuse("a call was cancelled that is not in flight");
   Flight& flight = **found;
   flight.call = nullptr;
@@ -346,9 +344,8 @@ void AwkwardStore::reply(Flight& flight, std::size_t k, Now now) noexcept {
 void AwkwardStore::take_late_reply(Flight& flight, std::size_t k, Now now) noexcept {
   const Group& group = flight.copy.groups[k];
   if (flight.reply_verdicts[k] != GroupVerdict::admitted) return;
-  const bool passed = flight.copy.kind == Call::Kind::all_or_nothing
-                          ? flight.copy.admitted
-                          : !is_rejected(group.verdict);
+  const bool passed = flight.copy.kind == Call::Kind::all_or_nothing ? flight.copy.admitted
+                                                                     : !is_rejected(group.verdict);
   const bool stands = !flight.cancelled && passed && group.verdict != GroupVerdict::not_asked;
   for (std::size_t i = group.first; i < std::size_t{group.first} + group.count; ++i) {
     const Charge& charge = flight.replies[i].charge;
@@ -558,8 +555,8 @@ AwkwardStore::Grant* AwkwardStore::grant_of(const Check* check, const Holding& h
   if (grant.generation != holding.charge.ticks || grant.state != Grant::State::held) {
     return wrong("that is over");
   }
-  const bool same = check == nullptr ||
-                    (grant.check.key == check->key && grant.check.limit == check->limit);
+  const bool same =
+      check == nullptr || (grant.check.key == check->key && grant.check.limit == check->limit);
   if (!same) return wrong("under another check");
   return &grant;
 }

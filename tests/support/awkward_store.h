@@ -96,10 +96,10 @@ class AwkwardStores final : public store::Stores {
   // The stores that were made and are still there, in the order in which they were made.
   [[nodiscard]] const std::vector<AwkwardStore*>& workers() const noexcept { return workers_; }
 
-  // Called for each misuse: a call reused, changed or left alone while it is in flight, or cancelled
-  // when it is not; a number that was not given out, or of which all uses were ended; a holding used
-  // after it was void, or under another check; a holding with a ticket that was neither refunded nor
-  // kept. By default a failure of the test.
+  // Called for each misuse: a call reused, changed or left alone while it is in flight, or
+  // cancelled when it is not; a number that was not given out, or of which all uses were ended; a
+  // holding used after it was void, or under another check; a holding with a ticket that was
+  // neither refunded nor kept. By default a failure of the test.
   std::function<void(const std::string&)> on_misuse;
 
  private:
