@@ -36,7 +36,9 @@ class LateEngine : public EngineFixture {
 
   [[nodiscard]] static rules::Rule shared(std::string name, std::string_view limit_text,
                                           OnFailure on_failure = OnFailure::closed) {
-    rules::Rule made = rule(std::move(name), {limit(limit_text)}, {per(rules::Per::Kind::ip)});
+    // Refunds in any order give all of it back, which a bucket does not promise.
+    rules::Rule made = rule(std::move(name), {limit(limit_text, Algorithm::fixed_window)},
+                            {per(rules::Per::Kind::ip)});
     made.sharing = {.mode = Mode::exact, .on_failure = on_failure};
     return made;
   }
