@@ -119,8 +119,8 @@ say_what_is_needed() {
   always      GCC 12, CMake 3.25, Ninja, CLI11 2.1, fmt 9.1, tl-expected 1.0, OpenSSL 3, RE2,
               yaml-cpp 0.7, libmaxminddb 1.7, simdjson 3.0, zlib 1.2, Howard Hinnant's date 3.0,
               the tz database
-  test        GoogleTest 1.12 with gMock, RapidCheck, GMP 6.2 with C++, http_parser 2.9, Python 3,
-              nginx, Clang 19 as clang++-19
+  test        GoogleTest 1.12 with gMock, RapidCheck, GMP 6.2 with C++, http_parser 2.9, Lua 5.1,
+              Python 3, nginx, redis-server 7.0, Clang 19 as clang++-19
   bench       Google Benchmark 1.7, Abseil, TBB, Boost 1.74, nginx, HAProxy, wrk
   lint        clang-tidy-19, clang-format-19, shellcheck
   coverage    gcovr
