@@ -143,10 +143,16 @@ TEST_P(Holdings, GiveBackNoMoreThanACorrectionTook) {
     Holding holding = take(one);
     correct(one, holding, 90);
     EXPECT_EQ(used(one), 100U) << "as much as there is room for";
+    correct(one, holding, 35);
+    EXPECT_EQ(used(one), 95U);
+    correct(one, holding, 90);
     refund(one, holding);
     EXPECT_EQ(used(one), 60U) << "the other's, all of it";
     refund(check(limit, name, 60), other);
-    EXPECT_EQ(used(one), 0U);
+    // A bucket may keep more of what is given back out of turn.
+    if (!core::is_bucket(algorithm)) {
+      EXPECT_EQ(used(one), 0U);
+    }
   }
 }
 
