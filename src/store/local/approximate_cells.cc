@@ -91,6 +91,12 @@ core::Cost units_of(std::int64_t ticks, const CellScale& scale) noexcept {
 }
 
 // How many bits of a level a receipt leaves out.
+// The level that such usage makes.
+std::int64_t level_of(const ApproximateCells::Usage& usage, const CellScale& scale) noexcept {
+  const std::int64_t queued = usage.queued.count() << kCellTickBits;
+  return std::min(std::int64_t{usage.units} * scale.unit + queued, scale.full);
+}
+
 unsigned level_quantum_bits(const CellScale& scale, int kept) noexcept {
   const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(scale.full)));
   return static_cast<unsigned>(std::max(bits - kept, 0));
@@ -162,35 +168,39 @@ void ApproximateCells::keep_busy(std::int64_t level, Now now) noexcept {
   }
 }
 
-core::Cost ApproximateCells::own_usage(const Digest& key, const CellMeter& meter,
-                                       Now now) const noexcept {
-  if (!meter.exists() || !busy(now)) return 0;
+ApproximateCells::Usage ApproximateCells::own_usage(const Digest& key, const CellMeter& meter,
+                                                    Now now) const noexcept {
+  if (!meter.exists() || !busy(now)) return {};
   const Place place = own_place(home_of(key), now);
-  return std::min(units_of(std::min(place.level, meter.own.full), meter.own), meter.burst);
+  const std::int64_t level = std::min(place.level, meter.own.full);
+  return {.units = std::min(units_of(level, meter.own), meter.burst),
+          .queued = drain_time(std::max<std::int64_t>(level - meter.own.capacity, 0))};
 }
 
 core::Outcome ApproximateCells::count(const Digest& key, const CellMeter& meter, core::Cost cost,
-                                      Mode mode, Now now) noexcept {
+                                      Mode mode, Now now, const Usage& held) noexcept {
   const Home home = home_of(key);
   while (true) {
     const Place place = place_in(home, meter, now);
     const CellScale& scale = place.own ? meter.own : meter.shared;
     // A forced charge may cost more than the burst; it saturates, and must not overflow here.
     const std::int64_t rise = std::int64_t{std::min(cost, meter.burst)} * scale.unit;
-    const std::int64_t before = std::min(place.level, scale.full);
+    const std::int64_t level = std::min(place.level, scale.full);
+    const std::int64_t before = place.own ? std::max(level, level_of(held, scale)) : level;
     const bool admitted = before + rise <= scale.full || cost == 0;
     std::int64_t after = admitted ? before + rise : before;
     if (mode == Mode::force) after = saturated_level(meter, scale, before, cost);
 
     core::Outcome outcome{.decision = level_decision(meter, scale, after), .receipt = {}};
-    if (admitted || mode == Mode::force) {
-      outcome.decision.delay = drain_time(std::max<std::int64_t>(after - scale.capacity, 0));
-    } else {
+    if (!admitted && mode != Mode::force) {
       outcome.decision.verdict = Verdict::rejected;
       outcome.decision.retry_after = drain_time(before + rise - scale.full);
     }
     // A level above this limit's, of a key with another limit, stays as it is.
-    if (mode == Mode::look || after <= before) return outcome;
+    } else if (cost > 0) {  // a peek waits for nothing
+      outcome.decision.delay = drain_time(std::max<std::int64_t>(after - scale.capacity, 0));
+    const bool writes = mode == Mode::force || (mode == Mode::decide && admitted);
+    if (!writes || after <= level) return outcome;
 
     const std::uint64_t word = word_of(home, place.own, meter, after, now);
     keep_busy(after, now);  // first: a thread that finds the cells idle must not miss this one

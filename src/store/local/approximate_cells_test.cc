@@ -293,6 +293,54 @@ TEST(Cells, ForgetAKeysOwnCell) {
   EXPECT_EQ(cells.used(1, meter, at(kBegin)), 0U);
 }
 
+// A key gives up a slot, which held more than its cell, or less: the two count the same usage. If
+// the slot admitted what the cell rejects, nothing moves.
+TEST(Cells, BeginWithWhatASlotHeld) {
+  const CellMeter meter = bucket(10, 10s);
+  const auto remaining = [&](Cost in_cell, Cost in_slot, Cost cost) {
+    Cells cells{4};
+    if (in_cell > 0) (void)cells.admits(1, meter, at(kBegin), in_cell);
+    const Outcome outcome = cells.cells.count(numbered_key(1), meter, cost, Mode::decide,
+                                              at(kBegin), {.units = in_slot});
+    EXPECT_EQ(outcome.decision.allowed(), ApproximateCells::issued_by_own(outcome.receipt));
+    EXPECT_EQ(outcome.receipt.cost, outcome.decision.allowed() ? cost : 0);
+    return 10 - cells.used(1, meter, at(kBegin));
+  };
+  EXPECT_EQ(remaining(0, 6, 1), 3U);
+  EXPECT_EQ(remaining(4, 6, 1), 3U);
+  EXPECT_EQ(remaining(6, 4, 1), 3U);
+  EXPECT_EQ(remaining(0, 9, 1), 0U);
+  EXPECT_EQ(remaining(9, 4, 2), 1U) << "rejected: the cell stays as it was";
+  EXPECT_EQ(remaining(1, 9, 2), 9U);
+}
+
+TEST(Cells, TakeOverAQueueAndItsDelays) {
+  Cells cells{4};
+  const CellMeter meter = CellMeter::of(
+      {.algorithm = Algorithm::leaky_bucket, .amount = 1, .period = 1s, .max_delay = 5s});
+  const Outcome outcome = cells.cells.count(numbered_key(1), meter, 1, Mode::decide, at(kBegin),
+                                            {.units = 1, .queued = 2s});
+  EXPECT_EQ(outcome.decision.delay, Nanos{3s});
+  const auto usage = cells.cells.own_usage(numbered_key(1), meter, at(kBegin));
+  EXPECT_EQ(usage.units, 1U);
+  EXPECT_EQ(usage.queued, Nanos{3s});
+  const Outcome peek = cells.cells.count(numbered_key(1), meter, 0, Mode::look, at(kBegin));
+  EXPECT_EQ(peek.decision.delay, Nanos{0}) << "nothing to be released";
+}
+
+// What a shared cell counts is no key's own: it takes nothing over, and the receipt says so.
+TEST(Cells, ThatAreSharedTakeOverNothing) {
+  Cells cells{1};
+  const CellMeter meter = bucket(10, 10s);
+  for (std::uint64_t key = 0; key < 40; ++key) (void)cells.admits(key, bucket(1, 24h), at(kBegin));
+  const Outcome outcome =
+      cells.cells.count(numbered_key(1000), meter, 1, Mode::decide, at(kBegin), {.units = 9});
+  ASSERT_TRUE(outcome.decision.allowed());
+  EXPECT_EQ(outcome.decision.remaining, 9U);
+  EXPECT_TRUE(ApproximateCells::issued(outcome.receipt));
+  EXPECT_FALSE(ApproximateCells::issued_by_own(outcome.receipt));
+}
+
 // A flood under a day quota fills what its keys share. Keys under a limit per second that come
 // behind it are not blocked for a day.
 TEST(Cells, OfLongLimitsDoNotBlockShortOnes) {
@@ -416,7 +464,7 @@ TEST(Cells, AdmitExactlyTheLimitBetweenThreads) {
   std::uint64_t own = 0;
   std::uint64_t shared = 0;
   for (std::uint64_t key = 0; key < kKeys; ++key) {
-    if (cells.cells.own_usage(numbered_key(key), meter, at(kBegin)) > 0) {
+    if (cells.cells.own_usage(numbered_key(key), meter, at(kBegin)).units > 0) {
       EXPECT_EQ(admitted[key], 300U);
       ++own;
     } else {
