@@ -19,8 +19,9 @@ constexpr std::uint64_t kTags = 2047;  // 1 to 2047, so that no cell in use is 0
 constexpr std::int64_t kTicksMax = std::int64_t{1} << 62U;
 constexpr std::int64_t kOwnTicksMax = std::int64_t{1} << 37U;  // before the shift
 
-std::uint64_t load_cell(const std::uint64_t& cell) noexcept {
-  return std::atomic_ref<const std::uint64_t>{cell}.load(std::memory_order_relaxed);
+std::uint64_t load_cell(const std::uint64_t& cell,
+                        std::memory_order order = std::memory_order_relaxed) noexcept {
+  return std::atomic_ref<const std::uint64_t>{cell}.load(order);
 }
 
 bool exchange_cell(std::uint64_t* cell, std::uint64_t expected, std::uint64_t desired) noexcept {
@@ -90,13 +91,13 @@ core::Cost units_of(std::int64_t ticks, const CellScale& scale) noexcept {
   return static_cast<core::Cost>(ceil_div(ticks, scale.unit));
 }
 
-// How many bits of a level a receipt leaves out.
 // The level that such usage makes.
 std::int64_t level_of(const ApproximateCells::Usage& usage, const CellScale& scale) noexcept {
   const std::int64_t queued = usage.queued.count() << kCellTickBits;
   return std::min(std::int64_t{usage.units} * scale.unit + queued, scale.full);
 }
 
+// How many bits of a level a receipt leaves out.
 unsigned level_quantum_bits(const CellScale& scale, int kept) noexcept {
   const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(scale.full)));
   return static_cast<unsigned>(std::max(bits - kept, 0));
@@ -158,11 +159,12 @@ bool ApproximateCells::busy(Now now) const noexcept {
   return exist() && shared_level(load_cell(words_[0]), now) > 0;
 }
 
-// Set some time ahead, so that it is seldom written.
+// Set some time ahead, so that it is seldom written, but not beyond what counts as a level.
 void ApproximateCells::keep_busy(std::int64_t level, Now now) noexcept {
   std::uint64_t seen = load_cell(words_[0]);
   while (shared_level(seen, now) < level) {
-    const auto until = cell_ticks(now) + static_cast<std::uint64_t>(level + level / 4);
+    const std::int64_t ahead = std::min(level + level / 4, kTicksMax - 1);
+    const auto until = cell_ticks(now) + static_cast<std::uint64_t>(ahead);
     if (exchange_cell(words_.data(), seen, until)) return;
     seen = load_cell(words_[0]);
   }
@@ -195,10 +197,10 @@ core::Outcome ApproximateCells::count(const Digest& key, const CellMeter& meter,
     if (!admitted && mode != Mode::force) {
       outcome.decision.verdict = Verdict::rejected;
       outcome.decision.retry_after = drain_time(before + rise - scale.full);
-    }
-    // A level above this limit's, of a key with another limit, stays as it is.
     } else if (cost > 0) {  // a peek waits for nothing
       outcome.decision.delay = drain_time(std::max<std::int64_t>(after - scale.capacity, 0));
+    }
+    // A level above this limit's, of a key with another limit, stays as it is.
     const bool writes = mode == Mode::force || (mode == Mode::decide && admitted);
     if (!writes || after <= level) return outcome;
 
@@ -277,17 +279,32 @@ void ApproximateCells::forget(const Digest& key) noexcept {
 }
 
 std::size_t ApproximateCells::sweep(Now now) noexcept {
+  if (!exist() || load_cell(words_[0]) == 0) return 0;  // never used
   std::size_t used = 0;
   for (std::size_t i = kCellsPerGroup; i < words_.size(); ++i) {
-    const std::uint64_t seen = load_cell(words_[i]);
+    // Acquire: the header, written before the cell, is then as new as the cell. Once all cells have
+    // drained by the header, an instant that lies ahead has wrapped.
+    const std::uint64_t seen = load_cell(words_[i], std::memory_order_acquire);
     if (seen == 0) continue;
-    if (cell_level(i % kCellsPerGroup < kOwnCells, seen, now) > 0) {
+    if (cell_level(i % kCellsPerGroup < kOwnCells, seen, now) > 0 && busy(now)) {
       ++used;
     } else {
       (void)exchange_cell(&words_[i], seen, 0);
     }
   }
   return used;
+}
+
+// Shared cells do not wrap.
+void ApproximateCells::drop_drained_within(Nanos unattended) noexcept {
+  if (!exist() || load_cell(words_[0]) == 0) return;
+  const Int128 passed = Int128{unattended.count()} << kCellTickBits;
+  for (std::size_t i = kCellsPerGroup; i < words_.size(); ++i) {
+    const std::uint64_t seen = load_cell(words_[i]);
+    if (seen == 0 || i % kCellsPerGroup >= kOwnCells) continue;
+    const Int128 drains_within = Int128{kOwnTicksMax} << cell_shift(seen);
+    if (passed >= drains_within) (void)exchange_cell(&words_[i], seen, 0);
+  }
 }
 
 }  // namespace sluice::store

@@ -57,6 +57,11 @@
 // capacity; rejected requests count where the limit says so. An edited limit keeps the time to
 // drain, not the units.
 //
+// Time. The instant in an own cell wraps after 2^48 ticks << shift, 2.4 hours at least: a cell that
+// drained long ago would seem to have usage. So cells are swept at least once in kSweepWithin, also
+// while none is in use. When a file is opened that no process used for longer, its cells are
+// dropped by their age.
+//
 // Refunds. A charge sits in the backlog of its cell behind all earlier charges, and a refund of an
 // earlier charge moves it forward. A cell has no room to remember by how much. If nothing was
 // written to the cell since, the charge sits where the receipt says, and the refund takes out all
@@ -74,6 +79,7 @@
 #include <sluice/core/step.h>
 #include <sluice/time.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -133,8 +139,14 @@ class ApproximateCells {
 
   void forget(const Digest& key) noexcept;  // its own cell only
 
-  // Empties cells that drained long ago, before their instants wrap. Returns how many have usage.
+  // Empties cells that have drained: once in kSweepWithin at least, before their instants wrap.
+  // Returns how many have usage.
   std::size_t sweep(Now now) noexcept;
+  static constexpr Nanos kSweepWithin = std::chrono::hours{2};
+
+  // For memory that was left alone for so long, before it is used again: empties the own cells that
+  // have drained since.
+  void drop_drained_within(Nanos unattended) noexcept;
 
  private:
   struct Place {

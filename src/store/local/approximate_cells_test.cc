@@ -3,6 +3,7 @@
 #include "store/local/approximate_cells.h"
 
 #include "store/local/table_fixture.h"
+#include "support/child.h"
 #include "support/traffic.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 #include <iostream>
 #include <random>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace sluice::store {
@@ -339,6 +341,58 @@ TEST(Cells, ThatAreSharedTakeOverNothing) {
   EXPECT_EQ(outcome.decision.remaining, 9U);
   EXPECT_TRUE(ApproximateCells::issued(outcome.receipt));
   EXPECT_FALSE(ApproximateCells::issued_by_own(outcome.receipt));
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+constexpr std::int64_t kWraps = std::int64_t{1} << (48U - kCellTickBits);  // an own cell, in ns
+
+// 2.4 hours after it drained, a cell that was never swept seems to have usage. Swept in time, while
+// nothing is in use, it has none.
+TEST(Cells, ThatDrainedLongAgoAreSweptBeforeTheyWrap) {
+  const CellMeter meter = bucket(5, 1s);
+  ASSERT_EQ(meter.shift, 0);
+  const Now wrapped = at(kBegin + kSecond + kWraps - kSecond / 2);
+  for (const bool in_time : {false, true}) {
+    Cells cells{1};
+    EXPECT_TRUE(cells.admits(1, meter, at(kBegin), 5));
+    for (std::int64_t passed = 0; passed < kWraps && in_time;
+         passed += ApproximateCells::kSweepWithin.count()) {
+      (void)cells.cells.sweep(at(kBegin + passed));
+    }
+    EXPECT_EQ(cells.used(1, meter, wrapped), in_time ? 0U : 3U);
+    // By the header all have drained, however it looks.
+    EXPECT_EQ(cells.cells.sweep(wrapped), 0U);
+    EXPECT_EQ(cells.used(1, meter, wrapped), 0U);
+  }
+}
+
+// Another cell is in use all the time, so the header does not tell.
+TEST(Cells, ThatWereLeftAloneAreDroppedByTheirAge) {
+  Cells cells{1};
+  const CellMeter second = bucket(5, 1s);
+  const CellMeter day = bucket(5, 24h);
+  (void)cells.admits(1, second, at(kBegin), 5);
+  (void)cells.admits(2, day, at(kBegin), 5);
+  const Now wrapped = at(kBegin + kSecond + kWraps - kSecond / 2);
+  cells.cells.drop_drained_within(4s);  // its level could have been higher
+  EXPECT_EQ(cells.used(1, second, wrapped), 3U);
+  cells.cells.drop_drained_within(5s);
+  EXPECT_EQ(cells.used(1, second, wrapped), 0U);
+  EXPECT_EQ(cells.used(2, day, wrapped), 5U);
+}
+
+// The longest level there may be has no room for what is set ahead.
+TEST(Cells, StayInUseForTheLongestLevel) {
+  constexpr std::int64_t kAlmost = std::int64_t{15} << 58U;
+  constexpr CellScale kScale{.unit = kAlmost, .capacity = kAlmost, .full = kAlmost};
+  constexpr CellMeter kMeter{.own = kScale, .shared = kScale, .burst = 1, .shift = 26, .range = 2};
+  const auto in_time = testing::in_child([&] {
+    ::alarm(20);
+    Cells cells{1};
+    return cells.admits(1, kMeter, at(kBegin)) && cells.cells.busy(at(kBegin)) ? 0 : 1;
+  });
+  EXPECT_EQ(in_time, 0);
 }
 
 // A flood under a day quota fills what its keys share. Keys under a limit per second that come

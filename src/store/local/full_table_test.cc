@@ -575,6 +575,77 @@ TEST_F(NoBlock, LetsNoKeyUseItsLimitInASlotAndInACell) {
   EXPECT_LE(windows.most(), 15U) << "the whole limit, and the half that a cell drains";
 }
 
+// ---- idle cells
+// -----------------------------------------------------------------------------------
+
+// A store in which no key finds a slot for a day, and no cell is in use.
+class IdleCells : public ::testing::Test {
+ protected:
+  // 1.5 seconds after the cell of a key with 5 in 1 s wraps, when it seems to have half of it left.
+  static constexpr std::int64_t kWrapped =
+      kBegin + (std::int64_t{1} << (48U - kCellTickBits)) + 500'000'000;
+
+  std::unique_ptr<LocalStore> open(Now now) {
+    std::unique_ptr<LocalStore> store = open_file(file_, now);
+    used_up_ =
+        store->use({.algorithm = Algorithm::fixed_window, .amount = 1, .period = 24h}, now).value();
+    five_ = store->use({.algorithm = Algorithm::gcra, .amount = 5, .period = 1s}, now).value();
+    return store;
+  }
+  void fill(LocalStore& store) const {
+    std::uint64_t key = 0;
+    for (std::uint64_t rejected = 0; rejected < 200'000;) {
+      const Check check{
+          .key = digest_of(store, ++key), .limit = used_up_, .on_table_full = OnTableFull::reject};
+      rejected += store.decide(check, kNow).decision.allowed() ? 0U : 1U;
+    }
+  }
+  // In its cell.
+  [[nodiscard]] int admitted_of_five(LocalStore& store, Now now) const {
+    const std::uint64_t before = store.status().counters.approximated;
+    int admitted = 0;
+    const Check check{.key = digest_of(store, kKey), .limit = five_};
+    for (int i = 0; i < 8; ++i) admitted += store.decide(check, now).decision.allowed() ? 1 : 0;
+    EXPECT_EQ(store.status().counters.approximated, before + 8);
+    return admitted;
+  }
+
+  static constexpr std::uint64_t kKey = 10'000'000;
+  testing::TempFolder folder_;
+  std::string file_ = folder_.file("state");
+  LimitNumber used_up_ = 0;
+  LimitNumber five_ = 0;
+};
+
+TEST_F(IdleCells, AreSweptByUpkeep) {
+  const auto store = open(kNow);
+  fill(*store);
+  EXPECT_EQ(admitted_of_five(*store, kNow), 5);
+  for (std::int64_t now = kBegin; now < kWrapped; now += kHour / 60) store->upkeep(at(now));
+  EXPECT_EQ(admitted_of_five(*store, at(kWrapped)), 5);
+}
+
+TEST_F(IdleCells, AreDroppedWhenAFileIsOpenedLater) {
+  {
+    const auto store = open(kNow);
+    fill(*store);
+    EXPECT_EQ(admitted_of_five(*store, kNow), 5);
+  }
+  const auto store = open(at(kWrapped));
+  EXPECT_EQ(admitted_of_five(*store, at(kWrapped)), 5);
+}
+
+// Restarts that follow each other closely must not put off the sweep for ever.
+TEST_F(IdleCells, AreSweptByTheFirstUpkeepOfAFile) {
+  {
+    const auto store = open(kNow);
+    fill(*store);
+    EXPECT_EQ(admitted_of_five(*store, kNow), 5);
+  }
+  for (std::int64_t now = kBegin; now < kWrapped; now += kHour / 2) open(at(now))->upkeep(at(now));
+  EXPECT_EQ(admitted_of_five(*open(at(kWrapped)), at(kWrapped)), 5);
+}
+
 // ---- files ------------------------------------------------------------------------------------
 
 TEST(FullTableInAFile, KeepsWhatItApproximatedOverARestart) {
@@ -602,11 +673,19 @@ TEST(FullTableInAFile, KeepsWhatItApproximatedOverARestart) {
       approximated = store->status().counters.approximated;
     }
   }
-  const auto store = open_file(file, kNow);
-  const LimitNumber limit = store->use(full_limits()[kTwo], kNow).value();
-  EXPECT_GE(store->cells_in_use(kNow), 10U);
-  const Check check{.key = digest_of(*store, newcomer), .limit = limit};
-  EXPECT_FALSE(store->decide(check, kNow).decision.allowed());
+  {
+    const auto store = open_file(file, kNow);
+    const LimitNumber limit = store->use(full_limits()[kTwo], kNow).value();
+    EXPECT_GE(store->cells_in_use(kNow), 10U);
+    const Check check{.key = digest_of(*store, newcomer), .limit = limit};
+    EXPECT_FALSE(store->decide(check, kNow).decision.allowed());
+  }
+  // Longer than a sweep takes to come, and not yet drained.
+  const Now later = at(kBegin + kHour + kHour / 2);
+  const auto store = open_file(file, later);
+  const LimitNumber limit = store->use(full_limits()[kTwo], later).value();
+  const Check check{.key = digest_of(*store, newcomer), .limit = limit, .cost = 2};
+  EXPECT_FALSE(store->decide(check, later).decision.allowed());
   std::filesystem::remove_all(folder);
 }
 

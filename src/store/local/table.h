@@ -215,7 +215,13 @@ class BasicTable {
 
   // The cells that newcomers share, and how many of them have usage.
   [[nodiscard]] std::size_t cells() const noexcept { return cells_.size(); }
-  std::size_t sweep_cells(Now now) noexcept { return cells_.busy(now) ? cells_.sweep(now) : 0; }
+  std::size_t cells_in_use(Now now) noexcept { return cells_.busy(now) ? cells_.sweep(now) : 0; }
+  // The same, to be called at least once in ApproximateCells::kSweepWithin, in use or not.
+  std::size_t sweep_cells(Now now) noexcept { return cells_.sweep(now); }
+  // Before other threads join, for memory that no process used for so long.
+  void drop_cells_drained_within(Nanos unattended) noexcept {
+    cells_.drop_drained_within(unattended);
+  }
 
   // Clears slots that have expired, or whose limit is unknown or named by `drop`. Returns how many
   // are left. May be called in parts.
@@ -337,13 +343,13 @@ class BasicTable {
   [[nodiscard]] Charge redeem(const Check& check, const Charge& charge, Operation operation,
                               Now now) noexcept;
   void refund_in_cells(const Check& check, const Charge& charge, Now now) noexcept;
+  void miss_refund(const Check& check, const Charge& charge, Now now) noexcept;
   void carry_over(Pair written, const Check& check, StateBuffer& state, Now now) noexcept;
   [[nodiscard]] Answer would_answer(const Check& check, Now now) noexcept;
   [[nodiscard]] Answer peek(Check check, Now now) noexcept;
   void settle_refusal(std::span<const Check> checks, std::span<Answer> answers, Now now) noexcept;
 
   struct Target {
-  void miss_refund(const Check& check, const Charge& charge, Now now) noexcept;
     Pair* at = nullptr;  // null: all other keys have used as much
     std::size_t place = 0;
     Pair found;
