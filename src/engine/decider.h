@@ -52,6 +52,7 @@ struct DeciderCounters {
   std::uint64_t dynamic_limits_skipped = 0;  // from requests; the store had no room for them
   std::uint64_t blocks = 0;                  // started
   std::uint64_t blocks_dropped = 0;          // the table had no room for them
+  std::uint64_t block_rejections_lost = 0;   // towards a block; the table had no room for them
   std::uint64_t block_names_displaced = 0;   // of blocks in force, by names of other blocks
   std::uint64_t failures_forgotten = 0;      // early, of addresses that failed to authenticate
 };

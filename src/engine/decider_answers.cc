@@ -247,7 +247,11 @@ void Decider::punish(Op& op, Now now) noexcept {
     if (asked.plan == previous) continue;
     previous = asked.plan;
     const Decision& refusals = ask_alone(asked.plan->block->refusals, asked.key, 1, now);
-    if (refusals.allowed() && refusals.remaining > 0) continue;
+    if (refusals.allowed() && refusals.remaining > 0) {
+      // Nor does a full table count towards a block.
+      if (alone_.answers[0].charge.receipt.cost == 0) ++counters_.block_rejections_lost;
+      continue;
+    }
     const Decision& block = ask_alone(asked.plan->block->block, asked.key, 1, now);
     // A full table allows the charge without keeping it: then the next request finds no block.
     if (block.allowed() && alone_.answers[0].charge.receipt.cost == 0) {

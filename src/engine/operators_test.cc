@@ -336,6 +336,28 @@ TEST_F(Blocks, ThatATableDoesNotKeepAreNotAnnounced) {
   EXPECT_EQ(worker_->counters().blocks_dropped, 2U);
 }
 
+// Without room for the count of rejections no block is ever reached. That is counted, too.
+TEST_F(Blocks, ThatAFullTableNeverComesToAreCounted) {
+  rules::Rule patient = blocking({per(Kind::ip)});
+  patient.block->threshold = 3;
+  use({patient});
+  fill_table();
+  EXPECT_EQ(passed(8, {}), 1);
+  EXPECT_EQ(reason_, Reason::limited) << "not blocked";
+  EXPECT_EQ(worker_->counters().blocks, 0U);
+  EXPECT_EQ(worker_->counters().blocks_dropped, 0U);
+  EXPECT_EQ(worker_->counters().block_rejections_lost, 7U);
+}
+
+TEST_F(Blocks, LoseNoRejectionsWhileThereIsRoom) {
+  rules::Rule patient = blocking({per(Kind::ip)});
+  patient.block->threshold = 3;
+  use({patient});
+  EXPECT_EQ(passed(4, {}), 1);
+  EXPECT_EQ(worker_->counters().blocks, 1U);
+  EXPECT_EQ(worker_->counters().block_rejections_lost, 0U);
+}
+
 // More blocks than lines: those that end last are kept, as far as they can meet in one line.
 TEST_F(Blocks, HaveABound) {
   const auto book = BlockBook::open("").value();

@@ -59,7 +59,8 @@ struct TableFullStatus {
   std::uint64_t rejected = 0;
   std::uint64_t refunds_lost = 0;  // units of cost
   std::uint64_t blocks_dropped = 0;
-  std::uint64_t cells = 0;  // in use
+  std::uint64_t block_rejections_lost = 0;  // that did not count towards a block
+  std::uint64_t cells = 0;                  // in use
   std::uint64_t cells_max = 0;
 };
 

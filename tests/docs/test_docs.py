@@ -6,6 +6,8 @@ Conventions for a ```console block:
                           commands that begin with `printf` or `cat`, for pipes. The working
                           directory is new for every file and holds a copy of examples/ and an empty
                           docs/pictures/, so paths are written as seen from the root of the tree.
+                          What `sluice init` writes there listens on free ports: those of the
+                          recipe may be in use here.
   $ sluice ... \\         a backslash at the end of the line continues the command on the next.
   $ sluice ... # exits 2  expects that exit status; without the comment it is 0.
   true                    the lines up to the next `$`, or the end of the block, are all that the
@@ -132,6 +134,12 @@ class Sandbox:
     def __exit__(self, *_):
         self._temporary.cleanup()
 
+    def _use_free_ports(self):
+        written = self.directory / "sluice.yaml"
+        if written.exists():
+            text = written.read_text()
+            written.write_text(re.sub(r"127\.0\.0\.1:(8080|9090)\b", "127.0.0.1:0", text))
+
     def problem_with(self, command):
         """None when the command does what the document says, else what is different."""
         done = subprocess.run(
@@ -144,6 +152,7 @@ class Sandbox:
             timeout=TIMEOUT_SECONDS,
             check=False,
         )
+        self._use_free_ports()
         printed = done.stdout.decode("utf-8")
         if done.returncode != command.status:
             return f"exits {done.returncode}, not {command.status}, and prints:\n{printed}"

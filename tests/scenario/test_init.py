@@ -35,6 +35,14 @@ class InitTest(ScenarioTest):
     def files(self):
         return sorted(os.listdir(self.folder))
 
+    def use_free_ports(self, file):
+        """The ports of a recipe may be in use here, by anything; the system chooses others."""
+        text = read(file)
+        self.assertIn("gateway: 127.0.0.1:8080", text)
+        self.assertIn("admin: 127.0.0.1:9090", text)  # where `sluice status` looks
+        with open(file, "w", encoding="utf-8") as changed:
+            changed.write(re.sub(r"127\.0\.0\.1:(8080|9090)", "127.0.0.1:0", text))
+
 
 class Files(InitTest):
     def test_every_recipe_is_listed_and_no_other(self):
@@ -51,6 +59,7 @@ class Files(InitTest):
                 self.ok("init", recipe, "-o", folder)
                 written = os.path.join(folder, "sluice.yaml")
                 self.assertEqual(read(written), read(os.path.join(SOURCES, f"{recipe}.yaml")))
+                self.use_free_ports(written)
                 self.assertIn("nothing wrong", self.ok("check", written).out)
 
     def test_editors_find_the_schema_beside_every_file(self):
@@ -69,6 +78,7 @@ class Files(InitTest):
     def test_the_next_commands_work(self):
         for recipe in RECIPES:
             told = self.init(recipe, "--force")
+            self.use_free_ports(self.path("sluice.yaml"))
             keys = [key["key"] for key in told["keys"]]
             for command in told["next"]:
                 words = shlex.split(command.replace("KEY", keys[0]) if keys else command)
@@ -81,12 +91,6 @@ class Files(InitTest):
                 self.assertEqual(done.err, "", command)
 
     def assertServes(self, file):
-        """With a port that is free."""
-        text = read(file)
-        self.assertIn("gateway: 127.0.0.1:8080", text)
-        self.assertIn("admin: 127.0.0.1:9090", text)  # where `sluice status` looks
-        with open(file, "w", encoding="utf-8") as changed:
-            changed.write(re.sub(r"127\.0\.0\.1:(8080|9090)", "127.0.0.1:0", text))
         front = Gateway(file)
         try:
             front.says("admin on")

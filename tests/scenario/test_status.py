@@ -52,7 +52,7 @@ class Status(AdminTest):
 
     def test_a_full_table_is_a_warning(self):
         keys = {"used": 9, "capacity": 9, "full": True, "approximated": 3, "rejected": 2}
-        keys |= {"blocks_dropped": 4, "refund_units_lost": 5}
+        keys |= {"blocks_dropped": 4, "block_rejections_lost": 6, "refund_units_lost": 5}
         for full, lines in ((True, 1), (False, 0)):
             status = {"state": "serving", "keys": keys | {"full": full}}
             answer = reply(json.dumps(status).encode(), "200 OK", "Content-Type: application/json")
@@ -61,7 +61,8 @@ class Status(AdminTest):
             self.assertEqual(done.out.count("\nwarning"), lines, done.out)
             if full:
                 self.assertRegex(done.out, r"full; .* 3 approximated, 0 allowed .*, 2 rejected;")
-                self.assertRegex(done.out, r"; 4 blocks dropped, 5 units of refunds lost;")
+                self.assertIn("; 4 blocks dropped, 6 rejections towards blocks lost, ", done.out)
+                self.assertIn(", 5 units of refunds lost;", done.out)
 
     def test_watch_goes_on(self):
         front = self.admin(self.upstream())

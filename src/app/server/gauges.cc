@@ -25,6 +25,7 @@ Gauges::Gauges(metrics::Registry& registry, metrics::Shard shard)
       table_refunds_lost_{registry.counter(frontend::kTableRefundsLost)},
       blocks_{registry.counter(frontend::kBlocks)},
       blocks_dropped_{registry.counter(frontend::kBlocksDropped)},
+      block_rejections_lost_{registry.counter(frontend::kBlockRejectionsLost)},
       block_names_displaced_{registry.counter(frontend::kBlockNamesDisplaced)},
       charges_unrefundable_{registry.counter(frontend::kChargesUnrefundable)},
       auth_failures_forgotten_{registry.counter(frontend::kAuthFailuresForgotten)},
@@ -76,6 +77,7 @@ void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& tabl
   show_table(table);
   blocks_.follow(shard_, total.blocks);
   blocks_dropped_.follow(shard_, total.blocks_dropped);
+  block_rejections_lost_.follow(shard_, total.block_rejections_lost);
   block_names_displaced_.follow(shard_, total.block_names_displaced);
   charges_unrefundable_.follow(shard_, total.charges_unrefundable);
   auth_failures_forgotten_.follow(shard_, total.auth_failures_forgotten);

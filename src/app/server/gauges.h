@@ -57,6 +57,7 @@ class Gauges {
   Followed table_refunds_lost_;
   Followed blocks_;
   Followed blocks_dropped_;
+  Followed block_rejections_lost_;
   Followed block_names_displaced_;
   Followed charges_unrefundable_;
   Followed auth_failures_forgotten_;

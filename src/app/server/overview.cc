@@ -119,6 +119,7 @@ frontend::StatusReport Overview::status() {
                          .rejected = table.counters.rejected_for_room,
                          .refunds_lost = table.counters.refunds_lost,
                          .blocks_dropped = workers.blocks_dropped,
+                         .block_rejections_lost = workers.block_rejections_lost,
                          .cells = table.cells_used,
                          .cells_max = table.cells},
           .blocks = parts_.state.blocks().size()};

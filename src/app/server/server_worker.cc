@@ -117,6 +117,7 @@ WorkerReport ServerWorker::report() const {
                       .log_dropped = log != nullptr ? log->dropped() : 0,
                       .blocks = engine_.counters().blocks,
                       .blocks_dropped = engine_.counters().blocks_dropped,
+                      .block_rejections_lost = engine_.counters().block_rejections_lost,
                       .block_names_displaced = engine_.counters().block_names_displaced,
                       .charges_unrefundable = engine_.store_counts().charges_unrefundable,
                       .auth_failures_forgotten = engine_.counters().failures_forgotten,

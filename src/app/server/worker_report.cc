@@ -54,6 +54,7 @@ WorkerReport total_of(std::span<const WorkerReport> reports) {
     total.log_dropped += one.log_dropped;
     total.blocks += one.blocks;
     total.blocks_dropped += one.blocks_dropped;
+    total.block_rejections_lost += one.block_rejections_lost;
     total.block_names_displaced += one.block_names_displaced;
     total.charges_unrefundable += one.charges_unrefundable;
     total.auth_failures_forgotten += one.auth_failures_forgotten;

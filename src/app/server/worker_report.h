@@ -30,6 +30,7 @@ struct WorkerReport {
   std::uint64_t log_dropped = 0;
   std::uint64_t blocks = 0;  // started
   std::uint64_t blocks_dropped = 0;
+  std::uint64_t block_rejections_lost = 0;
   std::uint64_t block_names_displaced = 0;
   std::uint64_t charges_unrefundable = 0;
   std::uint64_t auth_failures_forgotten = 0;

@@ -67,6 +67,8 @@ TEST(WorkerReport, AddsUp) {
   reports[1].shadow_checks_skipped = 60;
   reports[0].blocks_dropped = 1;
   reports[1].blocks_dropped = 10;
+  reports[0].block_rejections_lost = 5;
+  reports[1].block_rejections_lost = 50;
   reports[0].block_names_displaced = 2;
   reports[1].block_names_displaced = 20;
   reports[0].charges_unrefundable = 3;
@@ -76,6 +78,7 @@ TEST(WorkerReport, AddsUp) {
   const WorkerReport total = total_of(reports);
   EXPECT_EQ(total.blocks, 44U);
   EXPECT_EQ(total.blocks_dropped, 11U);
+  EXPECT_EQ(total.block_rejections_lost, 55U);
   EXPECT_EQ(total.block_names_displaced, 22U);
   EXPECT_EQ(total.charges_unrefundable, 33U);
   EXPECT_EQ(total.auth_failures_forgotten, 44U);
@@ -161,6 +164,7 @@ TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
                                     .upstreams = {app(0, 3)}});
   report.log_written = 10;
   report.blocks_dropped = 11;
+  report.block_rejections_lost = 16;
   report.block_names_displaced = 12;
   report.charges_unrefundable = 13;
   report.auth_failures_forgotten = 14;
@@ -183,6 +187,7 @@ TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
   EXPECT_EQ(shown(registry, frontend::kLogLines), 10);
   EXPECT_EQ(shown(registry, frontend::kDynamicLimitsSkipped), 4);
   EXPECT_EQ(shown(registry, frontend::kBlocksDropped), 11);
+  EXPECT_EQ(shown(registry, frontend::kBlockRejectionsLost), 16);
   EXPECT_EQ(shown(registry, frontend::kBlockNamesDisplaced), 12);
   EXPECT_EQ(shown(registry, frontend::kChargesUnrefundable), 13);
   EXPECT_EQ(shown(registry, frontend::kAuthFailuresForgotten), 14);

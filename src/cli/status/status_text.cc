@@ -142,11 +142,11 @@ std::string table_full_warning(const Object& keys) {
   if (!is_true(keys, "full")) return {};
   return fmt::format(
       "the counter table is full; decisions on keys without room so far: {} approximated, {} "
-      "allowed untracked, {} rejected; {} blocks dropped, {} units of refunds lost; configure more "
-      "state.memory",
+      "allowed untracked, {} rejected; {} blocks dropped, {} rejections towards blocks lost, {} "
+      "units of refunds lost; configure more state.memory",
       number_of(keys, "approximated"), number_of(keys, "allowed_untracked"),
       number_of(keys, "rejected"), number_of(keys, "blocks_dropped"),
-      number_of(keys, "refund_units_lost"));
+      number_of(keys, "block_rejections_lost"), number_of(keys, "refund_units_lost"));
 }
 
 std::string state_of(const Object& server) {

@@ -140,6 +140,7 @@ TEST_F(Pages, ShowTheStatusAsJson) {
                                  .rejected = 7,
                                  .refunds_lost = 3,
                                  .blocks_dropped = 9,
+                                 .block_rejections_lost = 11,
                                  .cells = 8,
                                  .cells_max = 40},
                   .blocks = 2};
@@ -160,7 +161,7 @@ TEST_F(Pages, ShowTheStatusAsJson) {
             R"("addresses":3,"addresses_ejected":3}]}],)"
             R"("keys":{"used":10,"capacity":100,"evictions":0,"full":true,"approximated":5,)"
             R"("allowed_untracked":6,"rejected":7,"refund_units_lost":3,"blocks_dropped":9,)"
-            R"("cells_used":8,"cells":40},"blocks":2})"
+            R"("block_rejections_lost":11,"cells_used":8,"cells":40},"blocks":2})"
             "\n");
 }
 

@@ -88,10 +88,11 @@ std::string keys(const StatusReport& report) {
   const TableFullStatus& full = report.table_full;
   return fmt::format(R"({{"used":{},"capacity":{},"evictions":{},"full":{},"approximated":{},)"
                      R"("allowed_untracked":{},"rejected":{},"refund_units_lost":{},)"
-                     R"("blocks_dropped":{},"cells_used":{},"cells":{}}})",
+                     R"("blocks_dropped":{},"block_rejections_lost":{},"cells_used":{},)"
+                     R"("cells":{}}})",
                      report.keys, report.keys_max, report.evictions, full.now, full.approximated,
                      full.allowed, full.rejected, full.refunds_lost, full.blocks_dropped,
-                     full.cells, full.cells_max);
+                     full.block_rejections_lost, full.cells, full.cells_max);
 }
 
 }  // namespace

@@ -136,6 +136,9 @@ inline constexpr Metric kBlocks{.name = "sluice_blocks_total", .help = "Blocks t
 inline constexpr Metric kBlocksDropped{
     .name = "sluice_blocks_dropped_total",
     .help = "Blocks that did not begin because the counter table was full."};
+inline constexpr Metric kBlockRejectionsLost{
+    .name = "sluice_block_rejections_lost_total",
+    .help = "Rejections that did not count towards a block because the counter table was full."};
 inline constexpr Metric kBlockNamesDisplaced{
     .name = "sluice_block_names_displaced_total",
     .help = "Blocks that hold but left the list of blocks, which was full."};

@@ -19,8 +19,9 @@ constexpr std::uint64_t kTags = 2047;  // 1 to 2047, so that no cell in use is 0
 constexpr std::int64_t kTicksMax = std::int64_t{1} << 62U;
 constexpr std::int64_t kOwnTicksMax = std::int64_t{1} << 37U;  // before the shift
 
-std::uint64_t load_cell(const std::uint64_t& cell) noexcept {
-  return std::atomic_ref<const std::uint64_t>{cell}.load(std::memory_order_relaxed);
+std::uint64_t load_cell(const std::uint64_t& cell,
+                        std::memory_order order = std::memory_order_relaxed) noexcept {
+  return std::atomic_ref<const std::uint64_t>{cell}.load(order);
 }
 
 bool exchange_cell(std::uint64_t* cell, std::uint64_t expected, std::uint64_t desired) noexcept {
@@ -90,6 +91,12 @@ core::Cost units_of(std::int64_t ticks, const CellScale& scale) noexcept {
   return static_cast<core::Cost>(ceil_div(ticks, scale.unit));
 }
 
+// The level that such usage makes.
+std::int64_t level_of(const ApproximateCells::Usage& usage, const CellScale& scale) noexcept {
+  const std::int64_t queued = usage.queued.count() << kCellTickBits;
+  return std::min(std::int64_t{usage.units} * scale.unit + queued, scale.full);
+}
+
 // How many bits of a level a receipt leaves out.
 unsigned level_quantum_bits(const CellScale& scale, int kept) noexcept {
   const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(scale.full)));
@@ -152,45 +159,50 @@ bool ApproximateCells::busy(Now now) const noexcept {
   return exist() && shared_level(load_cell(words_[0]), now) > 0;
 }
 
-// Set some time ahead, so that it is seldom written.
+// Set some time ahead, so that it is seldom written, but not beyond what counts as a level.
 void ApproximateCells::keep_busy(std::int64_t level, Now now) noexcept {
   std::uint64_t seen = load_cell(words_[0]);
   while (shared_level(seen, now) < level) {
-    const auto until = cell_ticks(now) + static_cast<std::uint64_t>(level + level / 4);
+    const std::int64_t ahead = std::min(level + level / 4, kTicksMax - 1);
+    const auto until = cell_ticks(now) + static_cast<std::uint64_t>(ahead);
     if (exchange_cell(words_.data(), seen, until)) return;
     seen = load_cell(words_[0]);
   }
 }
 
-core::Cost ApproximateCells::own_usage(const Digest& key, const CellMeter& meter,
-                                       Now now) const noexcept {
-  if (!meter.exists() || !busy(now)) return 0;
+ApproximateCells::Usage ApproximateCells::own_usage(const Digest& key, const CellMeter& meter,
+                                                    Now now) const noexcept {
+  if (!meter.exists() || !busy(now)) return {};
   const Place place = own_place(home_of(key), now);
-  return std::min(units_of(std::min(place.level, meter.own.full), meter.own), meter.burst);
+  const std::int64_t level = std::min(place.level, meter.own.full);
+  return {.units = std::min(units_of(level, meter.own), meter.burst),
+          .queued = drain_time(std::max<std::int64_t>(level - meter.own.capacity, 0))};
 }
 
 core::Outcome ApproximateCells::count(const Digest& key, const CellMeter& meter, core::Cost cost,
-                                      Mode mode, Now now) noexcept {
+                                      Mode mode, Now now, const Usage& held) noexcept {
   const Home home = home_of(key);
   while (true) {
     const Place place = place_in(home, meter, now);
     const CellScale& scale = place.own ? meter.own : meter.shared;
     // A forced charge may cost more than the burst; it saturates, and must not overflow here.
     const std::int64_t rise = std::int64_t{std::min(cost, meter.burst)} * scale.unit;
-    const std::int64_t before = std::min(place.level, scale.full);
+    const std::int64_t level = std::min(place.level, scale.full);
+    const std::int64_t before = place.own ? std::max(level, level_of(held, scale)) : level;
     const bool admitted = before + rise <= scale.full || cost == 0;
     std::int64_t after = admitted ? before + rise : before;
     if (mode == Mode::force) after = saturated_level(meter, scale, before, cost);
 
     core::Outcome outcome{.decision = level_decision(meter, scale, after), .receipt = {}};
-    if (admitted || mode == Mode::force) {
-      outcome.decision.delay = drain_time(std::max<std::int64_t>(after - scale.capacity, 0));
-    } else {
+    if (!admitted && mode != Mode::force) {
       outcome.decision.verdict = Verdict::rejected;
       outcome.decision.retry_after = drain_time(before + rise - scale.full);
+    } else if (cost > 0) {  // a peek waits for nothing
+      outcome.decision.delay = drain_time(std::max<std::int64_t>(after - scale.capacity, 0));
     }
     // A level above this limit's, of a key with another limit, stays as it is.
-    if (mode == Mode::look || after <= before) return outcome;
+    const bool writes = mode == Mode::force || (mode == Mode::decide && admitted);
+    if (!writes || after <= level) return outcome;
 
     const std::uint64_t word = word_of(home, place.own, meter, after, now);
     keep_busy(after, now);  // first: a thread that finds the cells idle must not miss this one
@@ -267,17 +279,32 @@ void ApproximateCells::forget(const Digest& key) noexcept {
 }
 
 std::size_t ApproximateCells::sweep(Now now) noexcept {
+  if (!exist() || load_cell(words_[0]) == 0) return 0;  // never used
   std::size_t used = 0;
   for (std::size_t i = kCellsPerGroup; i < words_.size(); ++i) {
-    const std::uint64_t seen = load_cell(words_[i]);
+    // Acquire: the header, written before the cell, is then as new as the cell. Once all cells have
+    // drained by the header, an instant that lies ahead has wrapped.
+    const std::uint64_t seen = load_cell(words_[i], std::memory_order_acquire);
     if (seen == 0) continue;
-    if (cell_level(i % kCellsPerGroup < kOwnCells, seen, now) > 0) {
+    if (cell_level(i % kCellsPerGroup < kOwnCells, seen, now) > 0 && busy(now)) {
       ++used;
     } else {
       (void)exchange_cell(&words_[i], seen, 0);
     }
   }
   return used;
+}
+
+// Shared cells do not wrap.
+void ApproximateCells::drop_drained_within(Nanos unattended) noexcept {
+  if (!exist() || load_cell(words_[0]) == 0) return;
+  const Int128 passed = Int128{unattended.count()} << kCellTickBits;
+  for (std::size_t i = kCellsPerGroup; i < words_.size(); ++i) {
+    const std::uint64_t seen = load_cell(words_[i]);
+    if (seen == 0 || i % kCellsPerGroup >= kOwnCells) continue;
+    const Int128 drains_within = Int128{kOwnTicksMax} << cell_shift(seen);
+    if (passed >= drains_within) (void)exchange_cell(&words_[i], seen, 0);
+  }
 }
 
 }  // namespace sluice::store

@@ -12,35 +12,39 @@
 // key only after it has drained.
 //
 // What moves with a key. The tag proves that the usage in an own cell is the key's, so a slot that
-// the key gets begins with it. The usage in a shared cell may be that of any other key: it moves
-// nowhere, and neither a slot nor an own cell begins with it. So a flood that fills the shared
-// cells rejects no key that finds room elsewhere. A key that shared a cell starts over when it
-// moves, which the bound below includes.
+// the key gets begins with it. A key whose slot finds no block for its state gives the slot up, and
+// its own cell begins with what the slot held. The usage in a shared cell may be that of any other
+// key: it moves nowhere, and neither a slot nor an own cell begins with it. So a flood that fills
+// the shared cells rejects no key that finds room elsewhere. A key that shared a cell starts over
+// when it moves, which the bound below includes.
+//
+// A queue in an own cell stays there. While requests wait in it, its key gets no slot: a queue that
+// began there would release others at the same instants. A queue in a slot moves to the cell whole.
 //
 // Bound (1). A key is admitted at most 2 M in any period P, whatever the other keys do, M being
 // core::most_admitted(). Let D be what the own scale drains in P (store/local/cell_meter.h), and 0
 // for buckets with continuous refill. In any P:
 //
-//   - Own cells and slots admit at most M + D. When the key moves to a slot, the slot is charged
-//     with what the own cell has admitted and not drained; at most D of what the cell admitted
-//     within P has drained. From then on the slot admits at most M, that charge included. The key
-//     is counted in a cell again only after its slot has expired, and the cell keeps its level
-//     until it has drained. A continuous bucket drains in the cell as in the slot: the two are one
-//     bucket, which admits M.
+//   - Own cells and slots admit at most M + D. The key is counted in one of the two at a time. When
+//     it moves to a slot, the slot is charged with the level of the cell; when it gives a slot up,
+//     the cell rises at least to what the slot held; both round up. The key comes to a cell in no
+//     other way but after its slot has expired, and the cell keeps its level until it has drained.
+//     So what was admitted within P is still counted, wherever the key is, but for what slots give
+//     back, which M includes, and for the D that cells drain. A continuous bucket drains in the
+//     cell as in the slot: the two are one bucket, which admits M.
 //   - Shared cells admit at most S, what the shared scale admits at once and drains in P, less one.
 //   - S + D <= M, row by row in cell_meter.h: for a continuous bucket S is M and D is 0. For
 //     a fixed window of L, S < 3/2 L, D is L / 2 and M is 2 L; the sliding counter and the bucket
 //     with refill by interval are alike. For a sliding log or sliding buckets, S < 1/2 L, D is L /
 //     2 and M is L. Rounding included, since amounts round up and each of S and D lacks one unit.
 //
-// Usage that the table lost by eviction comes on top and is counted as forgiven. Two threads with a
-// key's first requests at the same time may disagree about which cells have drained, and place it
-// twice: the charge of the second comes on top, one request for each thread.
+// A key with a slot that finds neither a block nor a cell of its own keeps the slot and is counted
+// in the shared cell, which S covers.
 //
-// Not covered by bound (1): a key with a slot whose state needs a block and finds none is counted
-// in its own cell while the slot keeps its usage (at most 2.5 L for a sliding log of L); and a
-// queue in an own cell is not carried to a slot, so that both release at the limit's rate until the
-// cell's queue has drained.
+// Usage that the table lost by eviction comes on top and is counted as forgiven. Two threads with
+// requests of a key that has no slot may disagree about which cells have drained, or about whether
+// there is a slot to be had, and place it twice: the charge of the second comes on top, one request
+// for each thread.
 //
 // Bound (2). While the keys in the cells are at most a quarter of the cells, 99 % of the keys that
 // use less than half of their limit are always admitted, even if all others use all of theirs and
@@ -52,6 +56,11 @@
 // Coverage. All algorithms but concurrency. Requests may be queued. Forced charges saturate at the
 // capacity; rejected requests count where the limit says so. An edited limit keeps the time to
 // drain, not the units.
+//
+// Time. The instant in an own cell wraps after 2^48 ticks << shift, 2.4 hours at least: a cell that
+// drained long ago would seem to have usage. So cells are swept at least once in kSweepWithin, also
+// while none is in use. When a file is opened that no process used for longer, its cells are
+// dropped by their age.
 //
 // Refunds. A charge sits in the backlog of its cell behind all earlier charges, and a refund of an
 // earlier charge moves it forward. A cell has no room to remember by how much. If nothing was
@@ -70,6 +79,7 @@
 #include <sluice/core/step.h>
 #include <sluice/time.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -92,14 +102,24 @@ class ApproximateCells {
   // Whether any cell may have usage: one load.
   [[nodiscard]] bool busy(Now now) const noexcept;
 
-  // The usage in the key's own cell, in units, rounded up and at most the burst; 0: it has none.
-  [[nodiscard]] core::Cost own_usage(const Digest& key, const CellMeter& meter,
-                                     Now now) const noexcept;
+  // The usage that moves with a key.
+  struct Usage {
+    core::Cost units = 0;  // rounded up, at most the burst
+    Nanos queued{0};       // above that, the time that its queue takes to drain
+  };
+  // What the key's own cell holds.
+  [[nodiscard]] Usage own_usage(const Digest& key, const CellMeter& meter, Now now) const noexcept;
 
-  // Requires a cost up to the burst, and that the cells exist.
+  // Requires a cost up to the burst, unless forced, and that the cells exist. `held` is what the
+  // slot that the key gives up holds: a cell of its own counts at least that. Whether it is counted
+  // there, the receipt says.
   enum class Mode : std::uint8_t { decide, look, force };
   [[nodiscard]] core::Outcome count(const Digest& key, const CellMeter& meter, core::Cost cost,
-                                    Mode mode, Now now) noexcept;
+                                    Mode mode, Now now, const Usage& held) noexcept;
+  [[nodiscard]] core::Outcome count(const Digest& key, const CellMeter& meter, core::Cost cost,
+                                    Mode mode, Now now) noexcept {
+    return count(key, meter, cost, mode, now, {});
+  }
 
   // A receipt of count(), and whether it is of the key's own cell.
   [[nodiscard]] static bool issued(const core::Receipt& receipt) noexcept {
@@ -119,8 +139,14 @@ class ApproximateCells {
 
   void forget(const Digest& key) noexcept;  // its own cell only
 
-  // Empties cells that drained long ago, before their instants wrap. Returns how many have usage.
+  // Empties cells that have drained: once in kSweepWithin at least, before their instants wrap.
+  // Returns how many have usage.
   std::size_t sweep(Now now) noexcept;
+  static constexpr Nanos kSweepWithin = std::chrono::hours{2};
+
+  // For memory that was left alone for so long, before it is used again: empties the own cells that
+  // have drained since.
+  void drop_drained_within(Nanos unattended) noexcept;
 
  private:
   struct Place {

@@ -3,6 +3,7 @@
 #include "store/local/approximate_cells.h"
 
 #include "store/local/table_fixture.h"
+#include "support/child.h"
 #include "support/traffic.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 #include <iostream>
 #include <random>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace sluice::store {
@@ -293,6 +295,106 @@ TEST(Cells, ForgetAKeysOwnCell) {
   EXPECT_EQ(cells.used(1, meter, at(kBegin)), 0U);
 }
 
+// A key gives up a slot, which held more than its cell, or less: the two count the same usage. If
+// the slot admitted what the cell rejects, nothing moves.
+TEST(Cells, BeginWithWhatASlotHeld) {
+  const CellMeter meter = bucket(10, 10s);
+  const auto remaining = [&](Cost in_cell, Cost in_slot, Cost cost) {
+    Cells cells{4};
+    if (in_cell > 0) (void)cells.admits(1, meter, at(kBegin), in_cell);
+    const Outcome outcome = cells.cells.count(numbered_key(1), meter, cost, Mode::decide,
+                                              at(kBegin), {.units = in_slot});
+    EXPECT_EQ(outcome.decision.allowed(), ApproximateCells::issued_by_own(outcome.receipt));
+    EXPECT_EQ(outcome.receipt.cost, outcome.decision.allowed() ? cost : 0);
+    return 10 - cells.used(1, meter, at(kBegin));
+  };
+  EXPECT_EQ(remaining(0, 6, 1), 3U);
+  EXPECT_EQ(remaining(4, 6, 1), 3U);
+  EXPECT_EQ(remaining(6, 4, 1), 3U);
+  EXPECT_EQ(remaining(0, 9, 1), 0U);
+  EXPECT_EQ(remaining(9, 4, 2), 1U) << "rejected: the cell stays as it was";
+  EXPECT_EQ(remaining(1, 9, 2), 9U);
+}
+
+TEST(Cells, TakeOverAQueueAndItsDelays) {
+  Cells cells{4};
+  const CellMeter meter = CellMeter::of(
+      {.algorithm = Algorithm::leaky_bucket, .amount = 1, .period = 1s, .max_delay = 5s});
+  const Outcome outcome = cells.cells.count(numbered_key(1), meter, 1, Mode::decide, at(kBegin),
+                                            {.units = 1, .queued = 2s});
+  EXPECT_EQ(outcome.decision.delay, Nanos{3s});
+  const auto usage = cells.cells.own_usage(numbered_key(1), meter, at(kBegin));
+  EXPECT_EQ(usage.units, 1U);
+  EXPECT_EQ(usage.queued, Nanos{3s});
+  const Outcome peek = cells.cells.count(numbered_key(1), meter, 0, Mode::look, at(kBegin));
+  EXPECT_EQ(peek.decision.delay, Nanos{0}) << "nothing to be released";
+}
+
+// What a shared cell counts is no key's own: it takes nothing over, and the receipt says so.
+TEST(Cells, ThatAreSharedTakeOverNothing) {
+  Cells cells{1};
+  const CellMeter meter = bucket(10, 10s);
+  for (std::uint64_t key = 0; key < 40; ++key) (void)cells.admits(key, bucket(1, 24h), at(kBegin));
+  const Outcome outcome =
+      cells.cells.count(numbered_key(1000), meter, 1, Mode::decide, at(kBegin), {.units = 9});
+  ASSERT_TRUE(outcome.decision.allowed());
+  EXPECT_EQ(outcome.decision.remaining, 9U);
+  EXPECT_TRUE(ApproximateCells::issued(outcome.receipt));
+  EXPECT_FALSE(ApproximateCells::issued_by_own(outcome.receipt));
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+constexpr std::int64_t kWraps = std::int64_t{1} << (48U - kCellTickBits);  // an own cell, in ns
+
+// 2.4 hours after it drained, a cell that was never swept seems to have usage. Swept in time, while
+// nothing is in use, it has none.
+TEST(Cells, ThatDrainedLongAgoAreSweptBeforeTheyWrap) {
+  const CellMeter meter = bucket(5, 1s);
+  ASSERT_EQ(meter.shift, 0);
+  const Now wrapped = at(kBegin + kSecond + kWraps - kSecond / 2);
+  for (const bool in_time : {false, true}) {
+    Cells cells{1};
+    EXPECT_TRUE(cells.admits(1, meter, at(kBegin), 5));
+    for (std::int64_t passed = 0; passed < kWraps && in_time;
+         passed += ApproximateCells::kSweepWithin.count()) {
+      (void)cells.cells.sweep(at(kBegin + passed));
+    }
+    EXPECT_EQ(cells.used(1, meter, wrapped), in_time ? 0U : 3U);
+    // By the header all have drained, however it looks.
+    EXPECT_EQ(cells.cells.sweep(wrapped), 0U);
+    EXPECT_EQ(cells.used(1, meter, wrapped), 0U);
+  }
+}
+
+// Another cell is in use all the time, so the header does not tell.
+TEST(Cells, ThatWereLeftAloneAreDroppedByTheirAge) {
+  Cells cells{1};
+  const CellMeter second = bucket(5, 1s);
+  const CellMeter day = bucket(5, 24h);
+  (void)cells.admits(1, second, at(kBegin), 5);
+  (void)cells.admits(2, day, at(kBegin), 5);
+  const Now wrapped = at(kBegin + kSecond + kWraps - kSecond / 2);
+  cells.cells.drop_drained_within(4s);  // its level could have been higher
+  EXPECT_EQ(cells.used(1, second, wrapped), 3U);
+  cells.cells.drop_drained_within(5s);
+  EXPECT_EQ(cells.used(1, second, wrapped), 0U);
+  EXPECT_EQ(cells.used(2, day, wrapped), 5U);
+}
+
+// The longest level there may be has no room for what is set ahead.
+TEST(Cells, StayInUseForTheLongestLevel) {
+  constexpr std::int64_t kAlmost = std::int64_t{15} << 58U;
+  constexpr CellScale kScale{.unit = kAlmost, .capacity = kAlmost, .full = kAlmost};
+  constexpr CellMeter kMeter{.own = kScale, .shared = kScale, .burst = 1, .shift = 26, .range = 2};
+  const auto in_time = testing::in_child([&] {
+    ::alarm(20);
+    Cells cells{1};
+    return cells.admits(1, kMeter, at(kBegin)) && cells.cells.busy(at(kBegin)) ? 0 : 1;
+  });
+  EXPECT_EQ(in_time, 0);
+}
+
 // A flood under a day quota fills what its keys share. Keys under a limit per second that come
 // behind it are not blocked for a day.
 TEST(Cells, OfLongLimitsDoNotBlockShortOnes) {
@@ -416,7 +518,7 @@ TEST(Cells, AdmitExactlyTheLimitBetweenThreads) {
   std::uint64_t own = 0;
   std::uint64_t shared = 0;
   for (std::uint64_t key = 0; key < kKeys; ++key) {
-    if (cells.cells.own_usage(numbered_key(key), meter, at(kBegin)) > 0) {
+    if (cells.cells.own_usage(numbered_key(key), meter, at(kBegin)).units > 0) {
       EXPECT_EQ(admitted[key], 300U);
       ++own;
     } else {

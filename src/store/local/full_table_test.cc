@@ -28,13 +28,14 @@ constexpr std::int64_t kHour = std::int64_t{3600} * 1'000'000'000;
 constexpr std::int64_t kBegin = 1000 * kHour;
 constexpr Now kNow = at(kBegin);
 
-enum : LimitNumber { kTwo, kTen, kInFlight, kLog };
+enum : LimitNumber { kTwo, kTen, kInFlight, kLog, kQueue };
 
 std::vector<Limit> full_limits() {
   return {{.algorithm = Algorithm::fixed_window, .amount = 2, .period = 1h},
           {.algorithm = Algorithm::gcra, .amount = 10, .period = 1h},
           {.algorithm = Algorithm::concurrency, .amount = 4, .slot_ttl = 60s},
-          {.algorithm = Algorithm::sliding_log, .amount = 10, .period = 1h}};
+          {.algorithm = Algorithm::sliding_log, .amount = 10, .period = 1h},
+          {.algorithm = Algorithm::leaky_bucket, .amount = 1, .period = 1s, .max_delay = 10s}};
 }
 
 // Every slot has a key that has used all of its limit.
@@ -51,6 +52,10 @@ class FullTable : public ::testing::Test {
     before_ = table().counters();
   }
   Table& table() { return *fixture_.table; }
+  void free_all_slots() {
+    const Now later = at(kBegin + kHour);
+    (void)table().sweep(0, table().slots(), later, [](LimitNumber) { return false; });
+  }
 
   int admitted_of(int requests, const Check& check, Now now = kNow) {
     int admitted = 0;
@@ -152,7 +157,7 @@ TEST_F(FullTable, CountsWhatRefundsLose) {
 
   const Check moving{.key = numbered_key(5002), .limit = kTen, .cost = 3};
   const Answer before = table().decide(moving, kNow);
-  (void)table().sweep(0, table().slots(), at(kBegin + kHour), [](LimitNumber) { return false; });
+  free_all_slots();
   ASSERT_TRUE(table().decide(moving, kNow).decision.allowed());
   ASSERT_TRUE(table().read(moving.key, kNow).has_value());
   table().refund(moving, before.charge, kNow);
@@ -228,9 +233,8 @@ TEST_F(FullTable, GivesASlotWithWhatWasUsedWithoutOne) {
   ASSERT_TRUE(table().decide(check, kNow).decision.allowed());
   EXPECT_FALSE(table().read(check.key, kNow).has_value());
   // The windows of the others are over; of eight tenths of an hour nearly all is left.
-  const Now later = at(kBegin + kHour);
   const Now sooner = at(kBegin + kHour / 10);
-  (void)table().sweep(0, table().slots(), later, [](LimitNumber) { return false; });
+  free_all_slots();
   const Check one{.key = check.key, .limit = kTen};
   ASSERT_TRUE(table().decide(one, sooner).decision.allowed());
   const auto entry = table().read(check.key, sooner);
@@ -246,8 +250,7 @@ TEST_F(FullTable, JudgesANewcomerThatFindsASlotByItsOwnUsage) {
     (void)table().decide({.key = numbered_key(key), .limit = kTen, .cost = 5}, kNow);
   }
   ASSERT_FALSE(table().decide({.key = numbered_key(5000), .limit = kTen}, kNow).decision.allowed());
-  const Now later = at(kBegin + kHour);
-  (void)table().sweep(0, table().slots(), later, [](LimitNumber) { return false; });
+  free_all_slots();
   int whole = 0;
   for (std::uint64_t key = 50'000; key < 50'100; ++key) {
     const Check check{.key = numbered_key(key), .limit = kTen};
@@ -258,6 +261,32 @@ TEST_F(FullTable, JudgesANewcomerThatFindsASlotByItsOwnUsage) {
     whole += peeked.remaining == 10 && all && admitted_of(10, check) == 9 ? 1 : 0;
   }
   EXPECT_GE(whole, 98);
+}
+
+// A queue in a cell, and then there are slots: as long as requests wait in it, the next ones queue
+// behind them. None is released earlier than one second after the one before.
+TEST_F(FullTable, LeavesAQueueInItsCell) {
+  const Check check{.key = numbered_key(5000), .limit = kQueue};
+  const auto expect_delay = [&](Nanos delay, Now now = kNow) {
+    const Decision decision = table().decide(check, now).decision;
+    ASSERT_TRUE(decision.allowed());
+    EXPECT_EQ(decision.delay, delay);
+  };
+  for (const Nanos delay : {0s, 1s, 2s, 3s}) expect_delay(delay);
+  free_all_slots();
+  std::array<Answer, 1> answers;
+  EXPECT_TRUE(table().decide_all(std::array{check}, kNow, answers));
+  EXPECT_EQ(answers[0].decision.delay, Nanos{4s});
+  for (const Nanos delay : {5s, 6s, 7s, 8s, 9s, 10s}) expect_delay(delay);
+  EXPECT_FALSE(table().decide(check, kNow).decision.allowed());
+  EXPECT_FALSE(table().read(check.key, kNow).has_value());
+  EXPECT_EQ(table().decide({.key = check.key, .limit = kQueue, .cost = 2}, kNow).decision.verdict,
+            Verdict::never);
+
+  // The last one is released: the key gets a slot, with the usage of that one.
+  const Now released = at(kBegin + 10'000'000'000);
+  expect_delay(1s, released);
+  EXPECT_TRUE(table().read(check.key, released).has_value());
 }
 
 // A key whose neighbours used the shared cell must not push out keys that used something
@@ -403,6 +432,220 @@ TEST(HeavyNewcomer, GainsNothingByMovingFromASharedCellToItsOwnAndToASlot) {
   }
 }
 
+// ---- a key with a slot that finds no block ------------------------------------------------------
+
+// All blocks but the key's own are taken: the key keeps its slot, and no new state of it finds a
+// place.
+class NoBlock : public ::testing::Test {
+ protected:
+  enum : LimitNumber { kOfTen, kQueued, kCounting };
+
+  static std::vector<Limit> limits() {
+    return {
+        {.algorithm = Algorithm::sliding_log, .amount = 10, .period = 1h},
+        {.algorithm = Algorithm::leaky_bucket,
+         .amount = 1,
+         .period = 1s,
+         .burst = 3,
+         .max_delay = 10s},
+        {.algorithm = Algorithm::sliding_log, .amount = 10, .period = 1h, .count_rejected = true}};
+  }
+  void take_all_blocks() {
+    constexpr std::size_t kOthers = BlockPool::kSlabBytes / BlockPool::kBlockBytesMin - 1;
+    const auto stays = [](std::uint32_t /*slot*/, Handle /*handle*/, bool /*may_evict*/) noexcept {
+      return BlockPool::Tenant::stays;
+    };
+    for (int i = 0; taken_.size() < kOthers && i < 1'000'000; ++i) {
+      if (const auto draft = fixture_.blocks->take(1, stays)) taken_.push_back(*draft);
+    }
+    ASSERT_EQ(taken_.size(), kOthers);
+    ASSERT_TRUE(table().read(kKey, kNow).has_value());
+  }
+  void give_back_all_blocks() {
+    for (const BlockPool::Draft& draft : taken_) fixture_.blocks->abandon(draft);
+  }
+  Table& table() { return *fixture_.table; }
+  bool has_slot() { return table().read(kKey, kNow).has_value(); }
+  std::uint64_t left_of(LimitNumber limit) {
+    return table().decide({.key = kKey, .limit = limit, .cost = 0}, kNow).decision.remaining;
+  }
+  int admitted_of(int requests, const Check& check) {
+    int admitted = 0;
+    for (int i = 0; i < requests; ++i) {
+      admitted += table().decide(check, kNow).decision.allowed() ? 1 : 0;
+    }
+    return admitted;
+  }
+
+  const Digest kKey = numbered_key(1);
+  Fixture fixture_{limits(), 5, 1, 4};
+  std::vector<BlockPool::Draft> taken_;
+};
+
+// The usage moves to a cell, and counts once: neither anew nor twice.
+TEST_F(NoBlock, MovesAKeyWithItsUsageToItsCell) {
+  const Check check{.key = kKey, .limit = kOfTen};
+  EXPECT_EQ(admitted_of(2, check), 2);
+  take_all_blocks();
+  EXPECT_EQ(admitted_of(1, check), 1);
+  EXPECT_EQ(table().counters().approximated, 1U);
+  EXPECT_FALSE(has_slot()) << "one of the two counts it";
+  EXPECT_EQ(left_of(kOfTen), 7U);
+  EXPECT_EQ(admitted_of(40, check), 7);
+  EXPECT_EQ(table().counters().forgiven, 0U);
+  give_back_all_blocks();
+  EXPECT_EQ(admitted_of(40, check), 0);
+}
+
+// Cells of its group belong to others: what the shared one counts comes beside the slot, which
+// stays.
+TEST_F(NoBlock, KeepsASlotBesideASharedCell) {
+  Fixture fixture{limits(), 5, 0, 1};
+  for (std::uint64_t key = 100; key < 200; ++key) {  // without blocks, all are in cells
+    (void)fixture.table->decide({.key = numbered_key(key), .limit = kOfTen}, kNow);
+  }
+  const Check bucket{.key = kKey, .limit = kQueued};
+  (void)fixture.table->decide(bucket, kNow);
+  ASSERT_TRUE(fixture.table->read(kKey, kNow).has_value());
+  const Answer moved = fixture.table->decide({.key = kKey, .limit = kOfTen}, kNow);
+  EXPECT_FALSE(ApproximateCells::issued_by_own(moved.charge.receipt));
+  EXPECT_TRUE(fixture.table->read(kKey, kNow).has_value());
+}
+
+// The receipt is of the slot, and the charge is in the cell.
+TEST_F(NoBlock, CountsTheRefundThatItLoses) {
+  const Check check{.key = kKey, .limit = kOfTen, .cost = 2};
+  const Charge charge = table().decide(check, kNow).charge;
+  take_all_blocks();
+  EXPECT_EQ(admitted_of(1, check), 1);
+  table().refund(check, charge, kNow);
+  EXPECT_EQ(table().counters().refunds_lost, 2U);
+  EXPECT_EQ(left_of(kOfTen), 6U);
+}
+
+TEST_F(NoBlock, MovesAForcedCharge) {
+  EXPECT_EQ(admitted_of(1, {.key = kKey, .limit = kOfTen, .cost = 4}), 1);
+  take_all_blocks();
+  (void)table().force({.key = kKey, .limit = kOfTen, .cost = 3}, kNow);
+  EXPECT_FALSE(has_slot());
+  EXPECT_EQ(left_of(kOfTen), 3U);
+}
+
+TEST_F(NoBlock, MovesARejectedRequestThatCounts) {
+  EXPECT_EQ(admitted_of(1, {.key = kKey, .limit = kCounting, .cost = 4}), 1);
+  take_all_blocks();
+  EXPECT_EQ(admitted_of(1, {.key = kKey, .limit = kCounting, .cost = 8}), 0);
+  EXPECT_FALSE(has_slot());
+  EXPECT_EQ(left_of(kCounting), 0U);
+}
+
+// A bucket in a block, since a refund came out of order, whose requests queue. In the cell they
+// queue behind those that wait.
+TEST_F(NoBlock, MovesAQueueWithItsDelays) {
+  const Check check{.key = kKey, .limit = kQueued};
+  const Charge first = table().decide(check, kNow).charge;
+  EXPECT_EQ(admitted_of(2, check), 2);
+  table().refund(check, first, kNow);
+  EXPECT_EQ(admitted_of(2, check), 2);
+  take_all_blocks();
+  for (const Nanos delay : {2s, 3s, 4s, 5s, 6s, 7s, 8s, 9s, 10s}) {
+    const Decision decision = table().decide(check, kNow).decision;
+    EXPECT_TRUE(decision.allowed());
+    EXPECT_EQ(decision.delay, delay);
+    EXPECT_FALSE(has_slot());
+  }
+  EXPECT_EQ(admitted_of(1, check), 0);
+}
+
+// A greedy key with one request in its slot: blocks are taken for nearly a period, then they are
+// free.
+TEST_F(NoBlock, LetsNoKeyUseItsLimitInASlotAndInACell) {
+  EXPECT_EQ(admitted_of(1, {.key = kKey, .limit = kOfTen}), 1);
+  take_all_blocks();
+  Windows windows{1h};
+  windows.add(kBegin, 1);
+  for (std::int64_t now = kBegin; now < kBegin + 3 * kHour; now += kHour / 100) {
+    if (now == kBegin + kHour / 100 * 99) give_back_all_blocks();
+    for (const Cost cost : {9U, 5U, 3U, 2U, 1U, 1U}) {
+      const Check check{.key = kKey, .limit = kOfTen, .cost = cost};
+      if (table().decide(check, at(now)).decision.allowed()) windows.add(now, cost);
+    }
+  }
+  EXPECT_GE(windows.most(), 10U);
+  EXPECT_LE(windows.most(), 15U) << "the whole limit, and the half that a cell drains";
+}
+
+// ---- idle cells
+// -----------------------------------------------------------------------------------
+
+// A store in which no key finds a slot for a day, and no cell is in use.
+class IdleCells : public ::testing::Test {
+ protected:
+  // 1.5 seconds after the cell of a key with 5 in 1 s wraps, when it seems to have half of it left.
+  static constexpr std::int64_t kWrapped =
+      kBegin + (std::int64_t{1} << (48U - kCellTickBits)) + 500'000'000;
+
+  std::unique_ptr<LocalStore> open(Now now) {
+    std::unique_ptr<LocalStore> store = open_file(file_, now);
+    used_up_ =
+        store->use({.algorithm = Algorithm::fixed_window, .amount = 1, .period = 24h}, now).value();
+    five_ = store->use({.algorithm = Algorithm::gcra, .amount = 5, .period = 1s}, now).value();
+    return store;
+  }
+  void fill(LocalStore& store) const {
+    std::uint64_t key = 0;
+    for (std::uint64_t rejected = 0; rejected < 200'000;) {
+      const Check check{
+          .key = digest_of(store, ++key), .limit = used_up_, .on_table_full = OnTableFull::reject};
+      rejected += store.decide(check, kNow).decision.allowed() ? 0U : 1U;
+    }
+  }
+  // In its cell.
+  [[nodiscard]] int admitted_of_five(LocalStore& store, Now now) const {
+    const std::uint64_t before = store.status().counters.approximated;
+    int admitted = 0;
+    const Check check{.key = digest_of(store, kKey), .limit = five_};
+    for (int i = 0; i < 8; ++i) admitted += store.decide(check, now).decision.allowed() ? 1 : 0;
+    EXPECT_EQ(store.status().counters.approximated, before + 8);
+    return admitted;
+  }
+
+  static constexpr std::uint64_t kKey = 10'000'000;
+  testing::TempFolder folder_;
+  std::string file_ = folder_.file("state");
+  LimitNumber used_up_ = 0;
+  LimitNumber five_ = 0;
+};
+
+TEST_F(IdleCells, AreSweptByUpkeep) {
+  const auto store = open(kNow);
+  fill(*store);
+  EXPECT_EQ(admitted_of_five(*store, kNow), 5);
+  for (std::int64_t now = kBegin; now < kWrapped; now += kHour / 60) store->upkeep(at(now));
+  EXPECT_EQ(admitted_of_five(*store, at(kWrapped)), 5);
+}
+
+TEST_F(IdleCells, AreDroppedWhenAFileIsOpenedLater) {
+  {
+    const auto store = open(kNow);
+    fill(*store);
+    EXPECT_EQ(admitted_of_five(*store, kNow), 5);
+  }
+  const auto store = open(at(kWrapped));
+  EXPECT_EQ(admitted_of_five(*store, at(kWrapped)), 5);
+}
+
+// Restarts that follow each other closely must not put off the sweep for ever.
+TEST_F(IdleCells, AreSweptByTheFirstUpkeepOfAFile) {
+  {
+    const auto store = open(kNow);
+    fill(*store);
+    EXPECT_EQ(admitted_of_five(*store, kNow), 5);
+  }
+  for (std::int64_t now = kBegin; now < kWrapped; now += kHour / 2) open(at(now))->upkeep(at(now));
+  EXPECT_EQ(admitted_of_five(*open(at(kWrapped)), at(kWrapped)), 5);
+}
+
 // ---- files ------------------------------------------------------------------------------------
 
 TEST(FullTableInAFile, KeepsWhatItApproximatedOverARestart) {
@@ -430,11 +673,19 @@ TEST(FullTableInAFile, KeepsWhatItApproximatedOverARestart) {
       approximated = store->status().counters.approximated;
     }
   }
-  const auto store = open_file(file, kNow);
-  const LimitNumber limit = store->use(full_limits()[kTwo], kNow).value();
-  EXPECT_GE(store->cells_in_use(kNow), 10U);
-  const Check check{.key = digest_of(*store, newcomer), .limit = limit};
-  EXPECT_FALSE(store->decide(check, kNow).decision.allowed());
+  {
+    const auto store = open_file(file, kNow);
+    const LimitNumber limit = store->use(full_limits()[kTwo], kNow).value();
+    EXPECT_GE(store->cells_in_use(kNow), 10U);
+    const Check check{.key = digest_of(*store, newcomer), .limit = limit};
+    EXPECT_FALSE(store->decide(check, kNow).decision.allowed());
+  }
+  // Longer than a sweep takes to come, and not yet drained.
+  const Now later = at(kBegin + kHour + kHour / 2);
+  const auto store = open_file(file, later);
+  const LimitNumber limit = store->use(full_limits()[kTwo], later).value();
+  const Check check{.key = digest_of(*store, newcomer), .limit = limit, .cost = 2};
+  EXPECT_FALSE(store->decide(check, later).decision.allowed());
   std::filesystem::remove_all(folder);
 }
 

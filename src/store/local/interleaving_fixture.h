@@ -59,10 +59,12 @@ class Interleaving : public ::testing::Test {
     std::vector<std::uint8_t> passed;
     std::vector<std::byte> slabs;
     std::vector<std::uint32_t> slab_sizes;
+    std::vector<std::uint64_t> cells;
     std::uint32_t slabs_used = 0;
   };
 
   void use_blocks() { fixture_ = std::make_unique<Fixture>(limits(), kGroups, 1); }
+  void use_cells() { fixture_ = std::make_unique<Fixture>(limits(), kGroups, 0, 1); }
   SteppedTable& table() { return *fixture_->table; }
 
   // Slots from `first` on whose keys owe so much of 100.
@@ -84,6 +86,7 @@ class Interleaving : public ::testing::Test {
               .passed = fixture_->passed,
               .slabs = {slabs, slabs + fixture_->slab_bytes.size()},
               .slab_sizes = fixture_->slab_sizes,
+              .cells = fixture_->cells,
               .slabs_used = fixture_->slabs_used};
   }
   void reset() {
@@ -91,6 +94,7 @@ class Interleaving : public ::testing::Test {
     fixture_->passed = image_.passed;
     std::copy(image_.slabs.begin(), image_.slabs.end(), fixture_->slab_bytes.data());
     fixture_->slab_sizes = image_.slab_sizes;
+    std::copy(image_.cells.begin(), image_.cells.end(), fixture_->cells.begin());
     fixture_->slabs_used = image_.slabs_used;
     fixture_->restart();
   }
@@ -115,6 +119,11 @@ class Interleaving : public ::testing::Test {
   std::uint64_t used(const Digest& key, Now now = kNow) {
     const auto entry = table().read(key, now);
     return entry ? entry->decision.limit - entry->decision.remaining : 0;
+  }
+
+  // Of ten, for a key without a slot.
+  std::uint64_t left_in_cell(const Digest& key) {
+    return table().decide(check_of(key, kLogOfTen, 0), kNow).decision.remaining;
   }
 
   // What holds after every schedule: no double, nothing left half done, `passed` as a recount finds

@@ -243,6 +243,87 @@ TEST_F(Interleaving, ChargesAndRefundsInABlock) {
       3);
 }
 
+// A key in a cell finds a slot, and each thread finds one free. Whichever thread confirms the slot,
+// it begins with the usage in the cell.
+TEST_F(Interleaving, BothMoveAKeyFromItsCellToASlot) {
+  use_cells();
+  fill(0, kSlots, 50);
+  ASSERT_TRUE(table().decide(check_of(kKey, kTen, 9), kNow).decision.allowed());
+  ASSERT_EQ(slots_of(kKey).confirmed, 0);
+  fixture_->slots()[3] = {};
+  fixture_->slots()[5] = {};
+  explore({[&] { decide(0, check_of(kKey, kTen)); }, [&] { decide(1, check_of(kKey, kTen)); }},
+          [&] {
+            EXPECT_EQ(admitted(), 1);
+            EXPECT_EQ(slots_of(kKey).confirmed, 1);
+            EXPECT_EQ(used(kKey), 10U);
+          });
+}
+
+// There is no block for the key's state, and both threads move it from its slot to a cell: its
+// usage arrives once, and each request is charged once.
+TEST_F(Interleaving, BothMoveAKeyToItsCell) {
+  use_cells();
+  (void)table().decide(check_of(kKey, kTen, 8), kNow);
+  explore({[&] { decide(0, check_of(kKey, kLogOfTen)); },
+           [&] { decide(1, check_of(kKey, kLogOfTen)); }},
+          [&] {
+            EXPECT_EQ(admitted(), 2);
+            EXPECT_EQ(slots_of(kKey).confirmed, 0);
+            EXPECT_EQ(table().counters().approximated, 2U);
+            EXPECT_EQ(table().counters().forgiven, 0U);
+            EXPECT_EQ(left_in_cell(kKey), 0U);
+          });
+}
+
+// Three units are left for four requests.
+TEST_F(Interleaving, BothUseUpTheCellThatTheyMoveAKeyTo) {
+  use_cells();
+  (void)table().decide(check_of(kKey, kTen, 7), kNow);
+  std::array<int, 2> passed{};
+  const auto ask_twice = [&](int thread) {
+    int& mine = passed[static_cast<std::size_t>(thread)];
+    mine = 0;
+    for (int i = 0; i < 2; ++i) {
+      decide(thread, check_of(kKey, kLogOfTen));
+      mine += answers_[static_cast<std::size_t>(thread)].decision.allowed() ? 1 : 0;
+    }
+  };
+  explore(
+      {[&] { ask_twice(0); }, [&] { ask_twice(1); }},
+      [&] {
+        EXPECT_EQ(passed[0] + passed[1], 3);
+        EXPECT_EQ(left_in_cell(kKey), 0U);
+      },
+      3);
+}
+
+// A thread changes the slot while another gives it up: whichever comes first, both charges count.
+TEST_F(Interleaving, AChargeInASlotThatIsGivenUp) {
+  use_cells();
+  (void)table().decide(check_of(kKey, kTen, 5), kNow);
+  explore({[&] { decide(0, check_of(kKey, kLogOfTen, 2)); },
+           [&] { decide(1, check_of(kKey, kTen, 3)); }},
+          [&] {
+            EXPECT_EQ(admitted(), 2);
+            const std::uint64_t in_slot = used(kKey);
+            EXPECT_EQ(in_slot > 0 ? in_slot : 10 - left_in_cell(kKey), 10U);
+          });
+}
+
+// Between the cell and the slot it may die: then the usage counts twice, and never not at all.
+TEST_F(Interleaving, WhoeverDiesWhileMovingAKeyLosesNoUsage) {
+  use_cells();
+  (void)table().decide(check_of(kKey, kTen, 6), kNow);
+  stop_everywhere({[&] { decide(0, check_of(kKey, kLogOfTen, 2)); },
+                   [&] { decide(1, check_of(kKey, kLogOfTen, 2)); }},
+                  [&] {
+                    EXPECT_EQ(slots_of(kKey).confirmed, 0);
+                    EXPECT_TRUE(answers_[1].decision.allowed());
+                    EXPECT_LE(left_in_cell(kKey), 2U);
+                  });
+}
+
 // A thread that dies while it inserts delays nobody: the other one is answered, and the key then
 // has one slot. What the dead one had confirmed counts; nothing else does.
 TEST_F(Interleaving, WhoeverDiesWhileInsertingDelaysNobody) {

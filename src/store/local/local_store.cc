@@ -10,6 +10,8 @@ namespace sluice::store {
 namespace {
 
 constexpr Nanos kSweepEvery = std::chrono::hours{1};
+// Upkeep finds a sweep due a minute late, at most.
+static_assert(kSweepEvery + LimitRegistry::kTouchEvery < ApproximateCells::kSweepWithin);
 constexpr std::size_t kFaultAtOnce = std::size_t{8} << 20U;
 
 // No two placements share a ticket, in any process: the upper bits are the process, by number and
@@ -48,7 +50,9 @@ Parsed<std::unique_ptr<LocalStore>> LocalStore::open(const LocalStoreOptions& op
 
     std::unique_ptr<LocalStore> store{new LocalStore{std::move(mapping), *std::move(limits)}};
     store->take_over();
-    store->last_sweep_ = now.mono;
+    // A file may not have been swept for as long as that: its first upkeep does so.
+    const bool has_file = !store->mapping_->file().empty();
+    store->last_sweep_ = has_file ? now.mono - kSweepEvery : now.mono;
     if (options.background != nullptr) {
       store->background_ =
           std::jthread{[self = store.get(), clock = options.background](
@@ -58,9 +62,15 @@ Parsed<std::unique_ptr<LocalStore>> LocalStore::open(const LocalStoreOptions& op
   }
 }
 
-// Recovery after killed processes, which only one process may do, before others join. A file above
-// kQuicklyRead is skipped: a start has to be quick, and no decision depends on this.
+// What only one process may do, before others join. Cells are read only after a break that is
+// longer than the time between two sweeps. Of that time they may have been used in the last minute:
+// a process remembers the time at each upkeep. Recovery after killed processes is left out for a
+// file above kQuicklyRead: a start has to be quick, and no decision depends on it.
 void LocalStore::take_over() noexcept {
+  const Nanos unattended = mapping_->unattended();
+  if (unattended > kSweepEvery) {
+    table_.drop_cells_drained_within(unattended - LimitRegistry::kTouchEvery);
+  }
   constexpr std::size_t kQuicklyRead = std::size_t{256} << 20U;
   if (mapping_->was_alone() && !mapping_->file().empty() && mapping_->bytes() <= kQuicklyRead) {
     recover_blocks();
@@ -180,7 +190,7 @@ void LocalStore::sweep(Now now) noexcept {
   const auto keep_all = [](LimitNumber) { return false; };
   used_.store(table_.sweep(0, table_.slots(), mapping_->stored(now), keep_all),
               std::memory_order_relaxed);
-  cells_used_.store(cells_in_use(now), std::memory_order_relaxed);
+  cells_used_.store(table_.sweep_cells(mapping_->stored(now)), std::memory_order_relaxed);
 }
 
 bool LocalStore::is_full(Now now) const noexcept {

@@ -127,7 +127,7 @@ class LocalStore {
   [[nodiscard]] std::size_t keys_approx(Now now) noexcept;
   // How many cells have usage, in about a millisecond for each 64 MiB.
   [[nodiscard]] std::size_t cells_in_use(Now now) noexcept {
-    return table_.sweep_cells(mapping_->stored(now));
+    return table_.cells_in_use(mapping_->stored(now));
   }
   // Whether a key found no room within the last minute.
   [[nodiscard]] bool is_full(Now now) const noexcept;

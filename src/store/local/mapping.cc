@@ -428,6 +428,7 @@ Mapping::Mapping(Mapping&& other) noexcept
       file_(std::exchange(other.file_, -1)),
       self_(other.self_),
       shift_(other.shift_),
+      unattended_(other.unattended_),
       was_alone_(other.was_alone_) {}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
@@ -436,6 +437,7 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(file_, other.file_);
   std::swap(self_, other.self_);
   std::swap(shift_, other.shift_);
+  std::swap(unattended_, other.unattended_);
   std::swap(was_alone_, other.was_alone_);
   return *this;
 }
@@ -502,17 +504,21 @@ void Mapping::begin_time(Now now) noexcept {
   MappingHeader& head = header();
   const std::uint64_t boot = boot_hash();
   const Pair before = load16(&head.boot);
+  const Pair seen = load16(&head.last_seen);
+  const bool is_new = before.key == 0 && seen.key == 0;
   if (was_alone_ && before.key != boot) {
-    const Pair seen = load16(&head.last_seen);
     const std::int64_t wall = now.wall().time_since_epoch().count();
     const std::int64_t passed =
         std::max<std::int64_t>(wall - static_cast<std::int64_t>(seen.key), 0);
     const std::int64_t mono = now.mono.time_since_epoch().count();
-    const bool is_new = before.key == 0 && seen.key == 0;
     const std::int64_t shift = is_new ? 0 : static_cast<std::int64_t>(seen.state) + passed - mono;
     (void)exchange16(&head.boot, before, {.key = boot, .state = static_cast<std::uint64_t>(shift)});
   }
   shift_ = Nanos{static_cast<std::int64_t>(load16(&head.boot).state)};
+  std::int64_t since = 0;
+  const bool known = !__builtin_sub_overflow(stored(now).mono.time_since_epoch().count(),
+                                             static_cast<std::int64_t>(seen.state), &since);
+  if (was_alone_ && !is_new && known) unattended_ = std::max(Nanos{since}, Nanos{0});
   remember_time(now);
 }
 

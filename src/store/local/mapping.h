@@ -100,6 +100,8 @@ class Mapping {
     return {.mono = now.mono + shift_, .wall_offset = now.wall_offset - shift_};
   }
   void remember_time(Now now) noexcept;  // for the next boot
+  // When it was opened: how long no process had remembered the time; 0 if it was not alone.
+  [[nodiscard]] Nanos unattended() const noexcept { return unattended_; }
 
   [[nodiscard]] Participant self() const noexcept { return self_; }
   [[nodiscard]] bool is_alive(Participant participant) const noexcept;
@@ -152,6 +154,7 @@ class Mapping {
   int file_ = -1;
   Participant self_;
   Nanos shift_{0};
+  Nanos unattended_{0};
   bool was_alone_ = true;
 };
 

@@ -9,10 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cerrno>
 #include <csignal>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -191,27 +188,15 @@ TEST_F(StateFile, ThatIsTruncatedIsRefused) {
 // Somebody truncates the file of a process that goes on: it dies of that, but says why.
 TEST_F(StateFile, ThatIsTruncatedUnderAProcessIsNamedBeforeItDies) {
   make();
-  std::array<int, 2> pipe{};
-  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-  const pid_t child = testing::start_child([&] {
-    ::dup2(pipe[1], STDERR_FILENO);
+  const auto end = testing::end_of_child([&] {
     explain_lost_files();
     const std::unique_ptr<LocalStore> store = open_file(file_);
     if (::truncate(file_.c_str(), 4096) != 0) return 1;
     charge_of_ten(*store, 1);
     return 2;  // it should not have come that far
   });
-  ::close(pipe[1]);
-  std::string said(4096, '\0');
-  std::size_t size = 0;
-  for (ssize_t got = 0; (got = ::read(pipe[0], said.data() + size, said.size() - size)) > 0;) {
-    size += static_cast<std::size_t>(got);
-  }
-  ::close(pipe[0]);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS) << status;
-  EXPECT_EQ(said.substr(0, size),
+  EXPECT_TRUE(end.is_by(SIGBUS)) << end.status;
+  EXPECT_EQ(end.said,
             "sluice: state file '" + file_ +
                 "': it was truncated, or its device failed, while it was in use; remove it and "
                 "start again, which forgets all counts\n");

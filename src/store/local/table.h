@@ -20,7 +20,7 @@
 // into different ones. No decision may be made on such a double. Therefore:
 //
 //   1. Place a tentative slot: the key and, instead of a state, a ticket that no other placement
-//      has. No thread decides on a tentative slot; it counts as idle.
+//      has. No thread decides on a tentative slot.
 //   2. Rescan the key's places in order. A confirmed slot of the key, or a tentative one in an
 //      earlier place: take the own one back and start over. A tentative one in a later place:
 //      remove it; its owner will notice.
@@ -29,9 +29,9 @@
 //
 // Of two tentative slots at most one survives the rescans, since each owner looks after it has
 // placed its own; a confirmed slot is never joined by another, since a later thread finds it.
-// A tentative slot whose owner died is confirmed, uncharged, by the thread that finds it. There is
-// nothing to merge, because nothing was charged. Every step is one exchange, so a process that is
-// killed leaves a valid table behind.
+// A tentative slot whose owner died, or is slow, is confirmed by the thread that finds it, without
+// the owner's charge. There is nothing to merge, because nothing was charged. Every step is one
+// exchange, so a process that is killed leaves a valid table behind.
 //
 // Eviction. When all places are taken, the slot with the least usage, as a share of its capacity,
 // is evicted, but only if the newcomer's own share is greater. That share counts for half at most:
@@ -39,10 +39,11 @@
 // offender that has used 99 of 100. So a flood of new keys cannot evict an offender. Otherwise
 // `on_table_full` decides. `approximate`: the newcomer is counted in cells that it may have to
 // share (store/local/approximate_cells.h), and a slot that it gets later begins with the usage in a
-// cell of its own. The usage of other keys in cells neither rejects a newcomer that finds a slot
-// nor helps it to evict. Concurrency cannot be counted there and is rejected. `allow` admits it
-// untracked, `reject` rejects it. Each of these decisions is counted, and so is usage that is lost
-// by eviction or because it was untracked.
+// cell of its own. A key whose state finds no block is counted in the same way: its own cell begins
+// with what its slot held, and the slot is cleared. The usage of other keys in cells neither
+// rejects a newcomer that finds a slot nor helps it to evict. Concurrency cannot be counted there
+// and is rejected. `allow` admits it untracked, `reject` rejects it. Each of these decisions is
+// counted, and so is usage that is lost by eviction or because it was untracked.
 //
 // Several limits. All are read first. If all admit, they are charged one after another, and a
 // charge that then fails refunds the charges before it. So none is ever exceeded. Under contention
@@ -214,7 +215,13 @@ class BasicTable {
 
   // The cells that newcomers share, and how many of them have usage.
   [[nodiscard]] std::size_t cells() const noexcept { return cells_.size(); }
-  std::size_t sweep_cells(Now now) noexcept { return cells_.busy(now) ? cells_.sweep(now) : 0; }
+  std::size_t cells_in_use(Now now) noexcept { return cells_.busy(now) ? cells_.sweep(now) : 0; }
+  // The same, to be called at least once in ApproximateCells::kSweepWithin, in use or not.
+  std::size_t sweep_cells(Now now) noexcept { return cells_.sweep(now); }
+  // Before other threads join, for memory that no process used for so long.
+  void drop_cells_drained_within(Nanos unattended) noexcept {
+    cells_.drop_drained_within(unattended);
+  }
 
   // Clears slots that have expired, or whose limit is unknown or named by `drop`. Returns how many
   // are left. May be called in parts.
@@ -307,7 +314,7 @@ class BasicTable {
   [[nodiscard]] static Pair* find_word(Pair* line, std::uint64_t key) noexcept;
   [[nodiscard]] bool find_in(const Places& places, std::size_t choice, Found& found) noexcept;
   [[nodiscard]] Found find(const Places& places) noexcept;
-  [[nodiscard]] Found find_confirmed(const Places& places, Now now) noexcept;
+  [[nodiscard]] Found find_confirmed(const Places& places, const Check& check, Now now) noexcept;
 
   // An exchange of one word for another. Without initial values: it would take time to write them.
   struct Prepared {
@@ -336,6 +343,7 @@ class BasicTable {
   [[nodiscard]] Charge redeem(const Check& check, const Charge& charge, Operation operation,
                               Now now) noexcept;
   void refund_in_cells(const Check& check, const Charge& charge, Now now) noexcept;
+  void miss_refund(const Check& check, const Charge& charge, Now now) noexcept;
   void carry_over(Pair written, const Check& check, StateBuffer& state, Now now) noexcept;
   [[nodiscard]] Answer would_answer(const Check& check, Now now) noexcept;
   [[nodiscard]] Answer peek(Check check, Now now) noexcept;
@@ -354,7 +362,7 @@ class BasicTable {
 
   // Whether the tentative slot at a place may be confirmed; takes it back when it may not.
   [[nodiscard]] bool survives(const Places& places, std::size_t place, Pair tentative) noexcept;
-  void help(const Places& places, const Found& tentative, Now now) noexcept;
+  void help(const Places& places, const Found& tentative, const Check& check, Now now) noexcept;
   bool clear(Pair* at, Pair expected) noexcept;
 
   [[nodiscard]] bool load_state(const Found& found, StateBuffer& state) noexcept;
@@ -363,19 +371,24 @@ class BasicTable {
                                   const StateBuffer& state, const StoredLimit& limit,
                                   const Debt& debt, Now now) noexcept;
   struct Homeless {
-    std::uint64_t forgiven = 0;  // units lost if it is admitted untracked
-    Nanos room_after{0};         // until there may be room
+    const Found* slot = nullptr;  // whose state finds no block; null: the key has none
+    std::uint64_t forgiven = 0;   // units lost if it is admitted untracked
+    Nanos room_after{0};          // until there may be room
   };
-  void without_room(const Check& check, const StoredLimit& limit, const Operation& operation,
-                    Homeless key, Now now, Answer& answer) noexcept;
-  [[nodiscard]] bool approximate(const Check& check, const StoredLimit& limit,
-                                 const Operation& operation, Now now, Answer& answer) noexcept;
-  [[nodiscard]] Cost carried_for(const Check& check, const StoredLimit& limit,
-                                 Now now) const noexcept;
-  [[nodiscard]] bool decided_by_cells(const Places& places, Cost carried, const Check& check,
-                                      const StoredLimit& limit, Now now, Answer& answer) noexcept;
-  static void begin_with(Cost carried, const StoredLimit& limit, StateBuffer& state,
-                         Now now) noexcept;
+  [[nodiscard]] bool without_room(const Check& check, const StoredLimit& limit,
+                                  const Operation& operation, const Homeless& key, Now now,
+                                  Answer& answer) noexcept;
+  [[nodiscard]] Published approximate(const Check& check, const StoredLimit& limit,
+                                      const Operation& operation, const Found* slot, Now now,
+                                      Answer& answer) noexcept;
+  [[nodiscard]] static ApproximateCells::Usage held_before(const Answer& answer) noexcept;
+  [[nodiscard]] ApproximateCells::Usage carried_for(const Check& check, const StoredLimit& limit,
+                                                    Now now) const noexcept;
+  [[nodiscard]] bool decided_by_cells(const Places& places, const ApproximateCells::Usage& carried,
+                                      const Check& check, const StoredLimit& limit, Now now,
+                                      Answer& answer) noexcept;
+  static void begin_with(const ApproximateCells::Usage& carried, const StoredLimit& limit,
+                         StateBuffer& state, Now now) noexcept;
 
   [[nodiscard]] bool exchange(Pair* at, Pair expected, Pair desired) noexcept;
   [[nodiscard]] const StoredLimit* limit_of(Pair pair) const noexcept {

@@ -19,7 +19,7 @@ void BasicTable<Access>::operate(const Check& check, const Operation& operation,
                                  Answer& answer) noexcept {
   const Places places = places_of(check.key);
   while (true) {
-    const Found found = find_confirmed(places, now);
+    const Found found = find_confirmed(places, check, now);
     const bool done = found.at != nullptr ? try_update_slowly(found, check, operation, now, answer)
                                           : try_insert(places, check, operation, now, answer);
     if (done) return;
@@ -168,14 +168,15 @@ bool BasicTable<Access>::try_update_slowly(const Found& found, const Check& chec
   const Debt debt = writer->debt(state, now);
   const std::uint64_t key = (found.pair.key & ~(kLimitMask | kWide)) | limit_bits(number);
   const Published published = publish(found.at, found.pair, key, state, *writer, debt, now);
-  if (published == Published::no_room && refunds) {
+  if (published != Published::no_room) return published == Published::yes;
+  if (refunds) {
     answer = {};  // usage stays as it is, and no request is admitted for it
     if (operation.action == Action::refund) count(refunds_lost_, operation.cost);
-  } else if (published == Published::no_room) {
-    without_room(check, *writer, operation, {.forgiven = operation.cost, .room_after = debt.lasts},
-                 now, answer);
+    return true;
   }
-  return published != Published::interfered;
+  return without_room(check, *writer, operation,
+                      {.slot = &found, .forgiven = operation.cost, .room_after = debt.lasts}, now,
+                      answer);
 }
 
 template <class Access>
@@ -285,8 +286,14 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
   if (operation.action == Action::refund || operation.action == Action::renew) return true;
 
   const StoredLimit& limit = *limits_.find(check.limit);
-  const Cost carried = carried_for(check, limit, now);
-  const bool asks_cells = operation.action == Action::decide && (carried > 0 || check.cost == 0);
+  const ApproximateCells::Usage carried = carried_for(check, limit, now);
+  const bool decides = operation.action == Action::decide;
+  const bool never = decides && check.cost > limit.cell_meter().burst;
+  if (carried.queued > Nanos{0} && !never) [[unlikely]] {
+    (void)approximate(check, limit, operation, nullptr, now, answer);  // a queue stays in its cell
+    return true;
+  }
+  const bool asks_cells = decides && (carried.units > 0 || check.cost == 0);
   if (asks_cells && decided_by_cells(places, carried, check, limit, now, answer)) {
     count(approximated_);
     return true;
@@ -301,9 +308,8 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
   const Debt debt = limit.debt(state, now);
   const Target target = choose_target(places, newcomer_share(debt), now);
   if (target.at == nullptr) {
-    without_room(check, limit, operation, {.forgiven = debt.used, .room_after = target.room_after},
-                 now, answer);
-    return true;
+    return without_room(check, limit, operation,
+                        {.forgiven = debt.used, .room_after = target.room_after}, now, answer);
   }
 
   const std::size_t choice = target.place / kSlotsPerGroup;
@@ -328,9 +334,25 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
     case Published::no_room: break;
   }
   (void)clear(target.at, tentative);
-  without_room(check, limit, operation, {.forgiven = debt.used, .room_after = debt.lasts}, now,
-               answer);
-  return true;
+  return without_room(check, limit, operation, {.forgiven = debt.used, .room_after = debt.lasts},
+                      now, answer);
+}
+
+// Confirms the slot that another thread places, as that thread would, but for its charge. A key
+// that has to stay in its cell loses the slot.
+template <class Access>
+void BasicTable<Access>::help(const Places& places, const Found& tentative, const Check& check,
+                              Now now) noexcept {
+  const StoredLimit* const limit = limit_of(tentative.pair);
+  if (limit == nullptr) return void(clear(tentative.at, tentative.pair));
+  if (!survives(places, tentative.place, tentative.pair)) return;
+  const ApproximateCells::Usage carried = carried_for(check, *limit, now);
+  StateBuffer& state = t_state;
+  begin_with(carried, *limit, state, now);
+  const bool stays = carried.queued > Nanos{0} ||
+                     publish(tentative.at, tentative.pair, tentative.pair.key & ~kTentative, state,
+                             *limit, limit->debt(state, now), now) == Published::no_room;
+  if (stays) (void)clear(tentative.at, tentative.pair);
 }
 
 // ---- keys without a slot ----------------------------------------------------------------------
@@ -338,78 +360,109 @@ bool BasicTable<Access>::try_insert(const Places& places, const Check& check,
 // The usage in the key's own cell. Usage in a shared cell is no key's in particular and is not
 // carried over: approximate_cells.h says why the bound holds without it.
 template <class Access>
-Cost BasicTable<Access>::carried_for(const Check& check, const StoredLimit& limit,
-                                     Now now) const noexcept {
-  if (check.on_table_full != OnTableFull::approximate) return 0;
+ApproximateCells::Usage BasicTable<Access>::carried_for(const Check& check,
+                                                        const StoredLimit& limit,
+                                                        Now now) const noexcept {
+  if (check.on_table_full != OnTableFull::approximate) return {};
   return cells_.own_usage(check.key, limit.cell_meter(), now);
 }
 
 // A slot begins with its key's usage in cells.
 template <class Access>
-void BasicTable<Access>::begin_with(Cost carried, const StoredLimit& limit, StateBuffer& state,
+void BasicTable<Access>::begin_with(const ApproximateCells::Usage& carried,
+                                    const StoredLimit& limit, StateBuffer& state,
                                     Now now) noexcept {
   state.set(limit.idle(now));
-  if (carried == 0) [[likely]]
+  if (carried.units == 0) [[likely]]
     return;
-  (void)limit.apply({.action = Action::charge, .cost = carried, .receipt = {}}, state, now);
+  (void)limit.apply({.action = Action::charge, .cost = carried.units, .receipt = {}}, state, now);
 }
 
-// Whether the cells alone reject the request, or answer a peek. The key's own cell does so wherever
-// the key goes: it knows better than the limit when the next request is allowed, since it knows
-// when each unit was used. Other cells do so only while the key would find no slot.
+// Whether the cells alone reject the request, or answer a peek, or hold the key's queue. The key's
+// own cell does so wherever the key goes: it knows better than the limit when the next request is
+// allowed, since it knows when each unit was used. Other cells do so only while the key would find
+// no slot.
 template <class Access>
-bool BasicTable<Access>::decided_by_cells(const Places& places, Cost carried, const Check& check,
-                                          const StoredLimit& limit, Now now,
+bool BasicTable<Access>::decided_by_cells(const Places& places,
+                                          const ApproximateCells::Usage& carried,
+                                          const Check& check, const StoredLimit& limit, Now now,
                                           Answer& answer) noexcept {
   const CellMeter& meter = limit.cell_meter();
   if (check.on_table_full != OnTableFull::approximate || !cells_.busy(now)) [[likely]]
     return false;
   if (!meter.exists() || check.cost > meter.burst) return false;
-  if (carried == 0) {
+  if (carried.units == 0) {
     const Debt debt{.used = check.cost, .of = meter.burst};
     if (choose_target(places, newcomer_share(debt), now).at != nullptr) return false;
   }
   const Outcome outcome =
       cells_.count(check.key, meter, check.cost, ApproximateCells::Mode::look, now);
-  const bool decided =
-      check.cost == 0 || (!outcome.decision.allowed() && !limit.limit().count_rejected);
+  const bool decided = check.cost == 0 || carried.queued > Nanos{0} ||
+                       (!outcome.decision.allowed() && !limit.limit().count_rejected);
   if (decided) answer = {.decision = outcome.decision, .charge = {}};
   return decided;
 }
 
-// False: this limit cannot be counted in cells, or there are none.
+// What a slot held before an operation, by the answer to that operation. Its new state itself would
+// not do: the block of a bucket counts charges that were refunded (store/local/stored_limit.h).
 template <class Access>
-bool BasicTable<Access>::approximate(const Check& check, const StoredLimit& limit,
-                                     const Operation& operation, Now now, Answer& answer) noexcept {
-  using Mode = ApproximateCells::Mode;
-  if (!limit.cell_meter().exists() || !cells_.exist()) return false;
-  const bool rejected = !answer.decision.allowed();
-  if (rejected && !limit.limit().count_rejected) return true;
-  const Mode mode = rejected || operation.action == Action::charge ? Mode::force : Mode::decide;
-  const Outcome outcome = cells_.count(check.key, limit.cell_meter(), operation.cost, mode, now);
-  count(approximated_);
-  if (rejected) return true;
-  if (!outcome.decision.allowed() && limit.limit().count_rejected) {
-    (void)cells_.count(check.key, limit.cell_meter(), operation.cost, Mode::force, now);
-  }
-  answer = {.decision = outcome.decision,
-            .charge = {.limit = check.limit, .receipt = outcome.receipt}};
-  return true;
+ApproximateCells::Usage BasicTable<Access>::held_before(const Answer& answer) noexcept {
+  const auto used = static_cast<Cost>(answer.decision.limit - answer.decision.remaining);
+  return {.units = used - std::min(used, answer.charge.receipt.cost),
+          .queued = answer.decision.delay};
 }
 
+// Counts a key in cells. A slot whose state finds no block is given up for a cell of the key's own,
+// so that one of the two counts all that the key used; beside a shared cell, which is no key's, it
+// stays. No room: this limit cannot be counted in cells, or there are none.
 template <class Access>
-void BasicTable<Access>::without_room(const Check& check, const StoredLimit& limit,
-                                      const Operation& operation, Homeless key, Now now,
+typename BasicTable<Access>::Published BasicTable<Access>::approximate(const Check& check,
+                                                                       const StoredLimit& limit,
+                                                                       const Operation& operation,
+                                                                       const Found* slot, Now now,
+                                                                       Answer& answer) noexcept {
+  using Mode = ApproximateCells::Mode;
+  const CellMeter& meter = limit.cell_meter();
+  if (!meter.exists() || !cells_.exist()) return Published::no_room;
+  const bool rejected = !answer.decision.allowed();
+  if (rejected && !limit.limit().count_rejected) return Published::yes;
+
+  const auto held = slot != nullptr ? held_before(answer) : ApproximateCells::Usage{};
+  const Mode mode = rejected || operation.action == Action::charge ? Mode::force : Mode::decide;
+  Outcome outcome = cells_.count(check.key, meter, operation.cost, mode, now, held);
+  Receipt charged = outcome.receipt;
+  if (!outcome.decision.allowed() && limit.limit().count_rejected) {
+    charged = cells_.count(check.key, meter, operation.cost, Mode::force, now, held).receipt;
+  }
+  // The cell first: if this thread dies in between, the usage counts twice, and never not at all.
+  if (slot != nullptr && ApproximateCells::issued_by_own(charged) && !clear(slot->at, slot->pair)) {
+    (void)cells_.refund(check.key, meter, charged, charged.cost, now);
+    return Published::interfered;
+  }
+  count(approximated_);
+  if (rejected) return Published::yes;
+  answer = {.decision = outcome.decision,
+            .charge = {.limit = check.limit, .receipt = outcome.receipt}};
+  return Published::yes;
+}
+
+// False: another thread interfered.
+template <class Access>
+bool BasicTable<Access>::without_room(const Check& check, const StoredLimit& limit,
+                                      const Operation& operation, const Homeless& key, Now now,
                                       Answer& answer) noexcept {
   last_full_.store(now.mono.time_since_epoch().count(), std::memory_order_relaxed);
   const bool approximates = check.on_table_full == OnTableFull::approximate;
-  if (approximates && approximate(check, limit, operation, now, answer)) return;
-  if (!answer.decision.allowed()) return;  // a rejected request that was to be counted
+  if (approximates) {
+    const Published counted = approximate(check, limit, operation, key.slot, now, answer);
+    if (counted != Published::no_room) return counted == Published::yes;
+  }
+  if (!answer.decision.allowed()) return true;  // a rejected request that was to be counted
   answer.charge = {};
   if (check.on_table_full == OnTableFull::allow || (approximates && !cells_.exist())) {
     count(untracked_);
     count(forgiven_, key.forgiven);
-    return;
+    return true;
   }
   count(rejected_for_room_);
   answer.decision = {.verdict = Verdict::rejected,
@@ -417,6 +470,7 @@ void BasicTable<Access>::without_room(const Check& check, const StoredLimit& lim
                      .remaining = 0,
                      .reset_after = key.room_after,
                      .retry_after = key.room_after};
+  return true;
 }
 
 }  // namespace sluice::store

@@ -172,11 +172,12 @@ typename BasicTable<Access>::Found BasicTable<Access>::find(const Places& places
 // The key's slot, after helping a thread that is placing it.
 template <class Access>
 typename BasicTable<Access>::Found BasicTable<Access>::find_confirmed(const Places& places,
+                                                                      const Check& check,
                                                                       Now now) noexcept {
   while (true) {
     const Found found = find(places);
     if ((found.pair.key & kTentative) == 0) return found;
-    help(places, found, now);
+    help(places, found, check, now);
   }
 }
 
@@ -206,15 +207,6 @@ bool BasicTable<Access>::survives(const Places& places, std::size_t place,
     if (!passed(group)) break;
   }
   return true;
-}
-
-template <class Access>
-void BasicTable<Access>::help(const Places& places, const Found& tentative, Now now) noexcept {
-  const StoredLimit* const limit = limit_of(tentative.pair);
-  if (limit == nullptr) return void(clear(tentative.at, tentative.pair));
-  if (!survives(places, tentative.place, tentative.pair)) return;
-  (void)exchange(tentative.at, tentative.pair,
-                 {.key = tentative.pair.key & ~kTentative, .state = limit->idle(now)});
 }
 
 }  // namespace sluice::store

@@ -51,8 +51,11 @@ Charge BasicTable<Access>::redeem(const Check& check, const Charge& charge, Oper
   }
   const Places places = places_of(check.key);
   while (true) {
-    const Found found = find_confirmed(places, now);
-    if (found.at == nullptr) return {};
+    const Found found = find_confirmed(places, check, now);
+    if (found.at == nullptr) {
+      if (operation.action == Action::refund) miss_refund(check, charge, now);
+      return {};
+    }
     const StoredLimit* const holder = limit_of(found.pair);
     const StoredLimit* const issuer = limits_.find(charge.limit);
     if (holder == nullptr || issuer == nullptr) return {};
@@ -60,6 +63,16 @@ Charge BasicTable<Access>::redeem(const Check& check, const Charge& charge, Oper
     Answer answer;
     if (try_update_slowly(found, check, operation, now, answer)) return answer.charge;
   }
+}
+
+// The slot of a charge has gone. If the key gave it up for its own cell, the charge may be there,
+// and stays; evicted, it is forgiven.
+template <class Access>
+void BasicTable<Access>::miss_refund(const Check& check, const Charge& charge, Now now) noexcept {
+  const StoredLimit* const issuer = limits_.find(charge.limit);
+  if (issuer == nullptr) return;
+  const Cost kept = cells_.own_usage(check.key, issuer->cell_meter(), now).units;
+  if (kept > 0) count(refunds_lost_, std::min({check.cost, charge.receipt.cost, kept}));
 }
 
 // A slot that the key got since then began with the usage in its own cell, this charge included,
@@ -72,7 +85,7 @@ void BasicTable<Access>::refund_in_cells(const Check& check, const Charge& charg
   const ApproximateCells::Refunded refunded =
       cells_.refund(check.key, issuer->cell_meter(), charge.receipt, check.cost, now);
   const bool moved = ApproximateCells::issued_by_own(charge.receipt) &&
-                     find_confirmed(places_of(check.key), now).at != nullptr;
+                     find_confirmed(places_of(check.key), check, now).at != nullptr;
   count(refunds_lost_, moved ? refunded.held : refunded.lost);
 }
 
@@ -140,10 +153,10 @@ Answer BasicTable<Access>::would_answer(const Check& check, Now now) noexcept {
   const Places places = places_of(check.key);
   Found found;
   do {
-    found = find_confirmed(places, now);
+    found = find_confirmed(places, check, now);
   } while (found.at != nullptr && !load_state(found, state));
   if (found.at == nullptr) {
-    const Cost carried = carried_for(check, limit, now);
+    const ApproximateCells::Usage carried = carried_for(check, limit, now);
     Answer answer;
     if (decided_by_cells(places, carried, check, limit, now, answer)) return answer;
     begin_with(carried, limit, state, now);
@@ -184,7 +197,7 @@ void BasicTable<Access>::settle_refusal(std::span<const Check> checks, std::span
 template <class Access>
 std::optional<typename BasicTable<Access>::Entry> BasicTable<Access>::read(const Digest& key,
                                                                            Now now) noexcept {
-  const Found found = find_confirmed(places_of(key), now);
+  const Found found = find_confirmed(places_of(key), {.key = key}, now);
   if (found.at == nullptr) return std::nullopt;
   return read_slot(number_of(found.at), now);
 }
