@@ -6,12 +6,17 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <barrier>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 namespace sluice::engine {
 namespace {
@@ -54,6 +59,42 @@ TEST_F(BlockBookTest, TakesAFileOfZerosForANewOne) {
   ASSERT_TRUE(book) << book.error().text();
   (*book)->write(note(7), kNow);
   EXPECT_EQ(BlockBook::open(file()).value()->list(kNow).size(), 1U);
+}
+
+// Two threads that find the same line free must not both take it: the name of one block would be
+// lost, and nobody would hear of it. All blocks of a round may use the same lines.
+TEST_F(BlockBookTest, NoNameIsLostUnnoticedWhereThreadsWriteAtOnce) {
+  constexpr std::uint64_t kThreads = 4;
+  constexpr std::uint64_t kEach = 4;
+  constexpr int kRounds = 2000;
+  const auto book = BlockBook::open({}).value();
+  std::barrier begin{kThreads};
+  std::barrier end{kThreads + 1};
+  std::atomic<std::uint64_t> displaced{0};
+  std::vector<std::jthread> writers;
+  for (std::uint64_t i = 0; i < kThreads; ++i) {
+    writers.emplace_back([&, i] {
+      for (int round = 0; round < kRounds; ++round) {
+        const WallTime now = kNow + round * 2h;  // the blocks of the round before have ended
+        begin.arrive_and_wait();
+        for (std::uint64_t n = 0; n < kEach; ++n) {
+          BlockNote one = note(1 + (i * kEach + n) * BlockBook::kLines);
+          one.until = now + 1h;
+          if (book->write(one, now)) ++displaced;
+        }
+        end.arrive_and_wait();
+        end.arrive_and_wait();
+      }
+    });
+  }
+  int rounds_with_losses = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    end.arrive_and_wait();
+    const std::uint64_t named = book->list(kNow + round * 2h).size();
+    if (named + displaced.exchange(0) != kThreads * kEach) ++rounds_with_losses;
+    end.arrive_and_wait();
+  }
+  EXPECT_EQ(rounds_with_losses, 0);
 }
 
 // The process ends by SIGBUS, and names the file before.
