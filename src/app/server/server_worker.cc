@@ -111,6 +111,7 @@ WorkerReport ServerWorker::report() const {
   for (const auto& part : parts_) {
     auto& [name, of_frontend] =
         report.frontends.emplace_back(WorkerReport::OfFrontend{part->name, part->worker->report()});
+    of_frontend.connections_rejected += part->rejected_before;
     for (const auto& acceptor : part->acceptors) {
       of_frontend.connections_rejected += acceptor->counts().refused;
     }
@@ -127,7 +128,10 @@ bool ServerWorker::has_turned() {
 void ServerWorker::drain() {
   loop_->post([this] {
     for (const auto& part : parts_) {
-      for (const auto& acceptor : part->acceptors) acceptor->shut();
+      for (const auto& acceptor : part->acceptors) {
+        acceptor->shut();
+        part->rejected_before += acceptor->counts().refused;
+      }
       part->acceptors.clear();
       part->worker->drain();
     }

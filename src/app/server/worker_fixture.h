@@ -215,6 +215,7 @@ class OneWorker {
   }
 
   [[nodiscard]] bool has_turned() { return worker_->has_turned(); }
+  void drain() { worker_->drain(); }
 
   std::vector<std::string> said;   // to the operator
   net::EventLoop* loop = nullptr;  // of the worker, turned by the test
