@@ -170,7 +170,9 @@ Control::Files Control::load(const ServeConfig& serve, config::Diagnostics& diag
   }
   files.log = before.access_log;
   if (is_start || serve.access_log != files.log.config) {
-    if (auto opened = load_access_log(serve, diagnostics)) files.log = *std::move(opened);
+    if (auto opened = load_access_log(serve, before.access_log, diagnostics)) {
+      files.log = *std::move(opened);
+    }
   }
   return files;
 }
@@ -251,7 +253,7 @@ void Control::reopen_log() {
   ServerSnapshot next = snapshot();
   const AccessLogConfig& config = next.access_log.config;
   if (config.file.empty() || config.file == "-") return;
-  auto opened = open_access_log(config);
+  auto opened = open_access_log(config, next.access_log);
   if (!opened) {
     return parts_.say(LogLevel::error, "kept the old access log: " + opened.error().text());
   }

@@ -42,9 +42,9 @@ rules::WatchedPaths named_files(const Configuration& configuration) {
   return named;
 }
 
-std::optional<AccessLogSink> load_access_log(const ServeConfig& serve,
+std::optional<AccessLogSink> load_access_log(const ServeConfig& serve, const AccessLogSink& before,
                                              config::Diagnostics& diagnostics) {
-  auto opened = open_access_log(serve.access_log);
+  auto opened = open_access_log(serve.access_log, before);
   if (opened) return *std::move(opened);
   serve.files.error(serve.access_log.file,
                     {.message = "the access log: " + opened.error().message,
