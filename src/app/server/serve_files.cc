@@ -2,7 +2,6 @@
 
 #include "app/config/configuration.h"
 #include "app/config/frontends.h"
-#include "metrics/registry.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -54,8 +53,7 @@ std::optional<AccessLogSink> load_access_log(const ServeConfig& serve, const Acc
 }
 
 void check_frontend_files(const ServeConfig& serve, config::Diagnostics& diagnostics) {
-  metrics::Registry registry{1};
-  const frontend::LoadParts parts{.files = serve.files, .registry = registry, .tickets = nullptr};
+  const frontend::LoadParts parts{.files = serve.files, .tickets = nullptr};
   for (std::size_t i = 0; i < serve.frontends.size(); ++i) {
     (void)frontends()[i]->open()->load(serve.frontends[i], nullptr, parts, diagnostics);
   }
