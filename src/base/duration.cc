@@ -107,7 +107,7 @@ std::string approximate_duration(Nanos duration) {
   const auto nanos = static_cast<double>(duration.count());
   if (nanos == 0) return "0s";
   constexpr std::array kScales{std::pair{86400e9, "d"}, std::pair{3600e9, "h"},
-                               std::pair{60e9, "min"},  std::pair{1e9, "s"},
+                               std::pair{60e9, "m"},    std::pair{1e9, "s"},
                                std::pair{1e6, "ms"},    std::pair{1e3, "us"}};
   for (const auto& [size, name] : kScales) {
     if (nanos < size) continue;

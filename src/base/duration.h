@@ -15,7 +15,7 @@ namespace sluice {
 // An exact spelling that parse_duration reads back, largest unit first: 1m30s, 366d, 1ms500us.
 [[nodiscard]] std::string format_duration(Nanos duration);
 
-// For eyes only: three significant digits and one unit, as in 1.23ms or 13.9d.
+// For eyes only: three significant digits and one unit, as in 1.23ms, 15m or 13.9d.
 [[nodiscard]] std::string approximate_duration(Nanos duration);
 
 }  // namespace sluice

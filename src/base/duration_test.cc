@@ -86,7 +86,8 @@ TEST(Duration, ApproximatesForEyes) {
   EXPECT_EQ(approximate_duration(0s), "0s");
   EXPECT_EQ(approximate_duration(12ns), "12ns");
   EXPECT_EQ(approximate_duration(1234us), "1.23ms");
-  EXPECT_EQ(approximate_duration(90s), "1.5min");
+  EXPECT_EQ(approximate_duration(90s), "1.5m");
+  EXPECT_EQ(approximate_duration(15min), "15m") << "as people write it";
   EXPECT_EQ(approximate_duration(1h), "1h");
   EXPECT_EQ(approximate_duration(1340min), "22.3h");
   EXPECT_EQ(approximate_duration(20'000min), "13.9d");

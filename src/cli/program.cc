@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,6 +45,26 @@ constexpr Renamed kRenamedOptions[] = {
     {"--queue", "--max-delay"}, {"--count-denied", "--count-rejected"}, {"--ca", "--ca-file"},
 };
 constexpr Renamed kRenamedCommands[] = {{"new", "create"}};
+
+// Commands that people know from other servers, and what to do here.
+struct Instead {
+  std::string_view word;
+  std::string_view what;
+};
+constexpr std::string_view kReloadRemedy =
+    "edit the file: a running server reloads it by itself, and at once on SIGHUP";
+constexpr std::string_view kValidateRemedy = "'sluice check FILE' validates a configuration";
+constexpr std::string_view kServeRemedy = "'sluice serve -c FILE' runs the gateway";
+constexpr Instead kInstead[] = {
+    {"reload", kReloadRemedy},
+    {"stop", "send SIGTERM to the server: it finishes the requests in flight and stops"},
+    {"restart", "stop the server by SIGTERM and start it again; a changed file needs no restart"},
+    {"validate", kValidateRemedy},
+    {"test", kValidateRemedy},
+    {"configtest", kValidateRemedy},
+    {"start", kServeRemedy},
+    {"run", kServeRemedy},
+};
 
 // Nothing if the word is no former name of a known one.
 std::string_view renamed(std::span<const Renamed> names, std::string_view word,
@@ -81,6 +102,10 @@ std::string unknown_command(const CLI::App& program, std::string_view word) {
   const std::string_view now = renamed(kRenamedCommands, word, known);
   if (!now.empty()) {
     return fmt::format("unknown command {}; it is called {} now", quoted(word), now);
+  }
+  const auto* const instead = std::ranges::find(kInstead, word, &Instead::word);
+  if (program.get_parent() == nullptr && instead != std::end(kInstead)) {
+    return fmt::format("unknown command {}; {}", quoted(word), instead->what);
   }
   const std::string_view nearest = nearest_word(word, known);
   return fmt::format("unknown command {}; {}known are {}", quoted(word),

@@ -1,6 +1,8 @@
 #include "config/grammar.h"
 
+#include "base/duration.h"
 #include "base/text.h"
+#include "config/formats.h"
 
 #include <algorithm>
 #include <cassert>
@@ -114,6 +116,14 @@ std::optional<std::uint64_t> Reader::number(std::string_view key) const {
 std::vector<const Node*> Reader::list(std::string_view key) const {
   const Node* value = find(key);
   return value == nullptr ? std::vector<const Node*>{} : items_of(*value, checked_);
+}
+
+void Reader::take(std::string_view key, Nanos& into) const {
+  if (const Node* value = find(key)) into = parse_duration(value->text).value();
+}
+
+void Reader::take_size(std::string_view key, std::size_t& into) const {
+  if (const Node* value = find(key)) into = parse_size(value->text).value();
 }
 
 std::uint64_t number_of(const Node& node) noexcept { return parse_number(node.text).value_or(0); }

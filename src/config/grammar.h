@@ -13,7 +13,10 @@
 #include "config/diagnostics.h"
 #include "config/document.h"
 #include <sluice/diagnostic.h>
+#include <sluice/time.h>
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -146,6 +149,14 @@ class Reader {
 
   // The items of a list that are well-formed, or a value that stands for a list of one.
   [[nodiscard]] std::vector<const Node*> list(std::string_view key) const;
+
+  // Without the key `into` keeps its value. The key's format or bounds make sure that a value fits.
+  void take(std::string_view key, Nanos& into) const;
+  void take_size(std::string_view key, std::size_t& into) const;
+  template <std::unsigned_integral Number>
+  void take(std::string_view key, Number& into) const {
+    if (const auto value = number(key)) into = static_cast<Number>(*value);
+  }
 
  private:
   const Node& map_;

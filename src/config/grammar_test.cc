@@ -217,6 +217,19 @@ TEST(Reader, GivesOnlyWhatIsWellFormed) {
   EXPECT_EQ(reader.text("colour", "none"), "none");
 }
 
+TEST(Reader, TakesWhatIsThereAndLeavesTheRest) {
+  Diagnostics diagnostics;
+  const auto document = parse_document("{height: 200, key: ann, opens: soon}", "", diagnostics);
+  const Checked checked = check(document->root, map_of(door), "it", diagnostics);
+  const Reader reader{document->root, door(), checked};
+  std::uint16_t height = 1;
+  Nanos opens{7};
+  reader.take("height", height);
+  reader.take("opens", opens);
+  EXPECT_EQ(height, 200U);
+  EXPECT_EQ(opens, Nanos{7}) << "it is no duration";
+}
+
 TEST(Reader, TakesOneValueForAListOfOne) {
   Diagnostics diagnostics;
   const auto document = parse_document("years: [1, x, 3]\ndoors: front\n", "", diagnostics);

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 
 namespace sluice {
 
@@ -142,6 +144,24 @@ std::string_view spelt_out(std::string_view unit) {
   return {};
 }
 
+// A rate as other programs write it, in our form; or nothing.
+std::optional<std::string> rate_of_others(std::string_view text) {
+  struct Ending {
+    std::string_view text;
+    std::string_view period;
+  };
+  constexpr std::array kEndings{
+      Ending{"r/s", "1s"},   Ending{"r/m", "1m"},   Ending{"rps", "1s"},     Ending{"rpm", "1m"},
+      Ending{"req/s", "1s"}, Ending{"req/m", "1m"}, Ending{"req/min", "1m"},
+  };
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  for (const Ending& ending : kEndings) {
+    if (digits == 0 || text.substr(digits) != ending.text) continue;
+    return fmt::format("{}/{}", text.substr(0, digits), ending.period);
+  }
+  return std::nullopt;
+}
+
 Parsed<Limit> without_period(std::string_view text, std::optional<Algorithm> algorithm) {
   if (algorithm != Algorithm::concurrency) {
     return mistake(fmt::format("{} lacks a period", quoted(text)),
@@ -155,6 +175,10 @@ Parsed<Limit> without_period(std::string_view text, std::optional<Algorithm> alg
 }  // namespace
 
 Parsed<Limit> parse_limit(std::string_view text, std::optional<Algorithm> algorithm) {
+  if (const auto rate = rate_of_others(text)) {
+    return mistake(fmt::format("{} is not of the form amount/period", quoted(text)),
+                   fmt::format("write {}", *rate));
+  }
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return without_period(text, algorithm);
 

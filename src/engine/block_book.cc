@@ -161,23 +161,25 @@ bool BlockBook::write(Line& line, std::uint64_t sequence, const Words& words) no
   return true;
 }
 
-// The block's own line, else a free one, else that of the block that ends first.
+// The block's own line, else a free one, else that of the block that ends first. Its sequence is
+// loaded before it is read: a line that changes afterwards is not overwritten.
 BlockBook::Place BlockBook::place_for(std::uint64_t block, WallTime now) noexcept {
-  Line* best = nullptr;
+  Place best;
   std::uint64_t best_until = ~std::uint64_t{0};
   for (std::size_t i = 0; i < kProbes; ++i) {
     Line& line = file_->all[(block + i) % kLines];
+    const std::uint64_t sequence = line.sequence.load(std::memory_order_acquire);
     Words words{};
     const bool written = read(line, words);
-    if (written && words[Word::block] == block) return {.line = &line};
+    if (written && words[Word::block] == block) return {.line = &line, .sequence = sequence};
     const std::uint64_t ends =
         written && words[until] > nanos_of(now) ? words[until] : std::uint64_t{0};
     if (ends < best_until) {
-      best = &line;
+      best = {.line = &line, .sequence = sequence, .taken = ends > 0};
       best_until = ends;
     }
   }
-  return {.line = best, .taken = best_until > 0};
+  return best;
 }
 
 bool BlockBook::write(const BlockNote& note, WallTime now) noexcept {
@@ -195,8 +197,7 @@ bool BlockBook::write(const BlockNote& note, WallTime now) noexcept {
   // Two blocks may claim one line at the same moment: one of them takes another line.
   for (std::size_t i = 0; i < kProbes; ++i) {
     const Place place = place_for(note.block, now);
-    const std::uint64_t sequence = place.line->sequence.load(std::memory_order_acquire);
-    if (write(*place.line, sequence, words)) return place.taken;
+    if (write(*place.line, place.sequence, words)) return place.taken;
   }
   return true;
 }

@@ -82,7 +82,8 @@ class BlockBook {
   [[nodiscard]] static bool write(Line& line, std::uint64_t sequence, const Words& words) noexcept;
   struct Place {
     Line* line = nullptr;
-    bool taken = false;  // by another block in force
+    std::uint64_t sequence = 0;  // of the line as it was read
+    bool taken = false;          // by another block in force
   };
   [[nodiscard]] Place place_for(std::uint64_t block, WallTime now) noexcept;
 

@@ -6,12 +6,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 namespace sluice::engine {
 namespace {
@@ -54,6 +58,42 @@ TEST_F(BlockBookTest, TakesAFileOfZerosForANewOne) {
   ASSERT_TRUE(book) << book.error().text();
   (*book)->write(note(7), kNow);
   EXPECT_EQ(BlockBook::open(file()).value()->list(kNow).size(), 1U);
+}
+
+// Two threads that find the same line free must not both take it: the name of one block would be
+// lost, and nobody would hear of it. All blocks of a round may use the same lines. The threads spin
+// between rounds, so that they write at the same moment.
+TEST_F(BlockBookTest, NoNameIsLostUnnoticedWhereThreadsWriteAtOnce) {
+  constexpr std::uint64_t kThreads = 2;
+  constexpr std::uint64_t kEach = 8;
+  constexpr int kRounds = 2000;
+  const auto book = BlockBook::open({}).value();
+  std::atomic<int> round{-1};
+  std::atomic<std::uint64_t> finished{0};
+  std::atomic<std::uint64_t> displaced{0};
+  const auto write_all = [&](std::uint64_t thread) {
+    for (int mine = 0; mine < kRounds; ++mine) {
+      while (round.load() < mine) std::this_thread::yield();
+      const WallTime now = kNow + mine * 2h;  // the blocks of the round before have ended
+      for (std::uint64_t n = 0; n < kEach; ++n) {
+        BlockNote one = note(1 + (thread * kEach + n) * BlockBook::kLines);
+        one.until = now + 1h;
+        if (book->write(one, now)) ++displaced;
+      }
+      ++finished;
+    }
+  };
+  std::vector<std::jthread> writers;
+  for (std::uint64_t i = 0; i < kThreads; ++i) writers.emplace_back(write_all, i);
+  int rounds_with_losses = 0;
+  for (int now = 0; now < kRounds; ++now) {
+    round = now;
+    while (finished.load() < kThreads) std::this_thread::yield();
+    finished = 0;
+    const std::uint64_t named = book->list(kNow + now * 2h).size();
+    if (named + displaced.exchange(0) != kThreads * kEach) ++rounds_with_losses;
+  }
+  EXPECT_EQ(rounds_with_losses, 0);
 }
 
 // The process ends by SIGBUS, and names the file before.

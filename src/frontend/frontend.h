@@ -8,13 +8,12 @@
 // From a file to its requests:
 //
 //   kind.read()          the section becomes a FrontendConfig; every mistake is reported
-//   frontend.load()      its files are opened; the result is its part of the snapshot
-//   frontend.opened()    once, with the sockets that were opened or inherited
-//   on_worker()          once per worker, or on_thread() once per server
-//   worker.use()         with every snapshot, between two turns of the loop
-//   worker.accept()      with every connection
-//   worker.drain()       when the server stops: its listeners are closed by then
-//   worker.report()      when the operator looks
+//   frontend.load()      its files are opened
+//   frontend.accepted()  nothing is wrong with the whole file: the result is its part of the
+//   snapshot frontend.opened()    once, with the sockets that were opened or inherited on_worker()
+//   once per worker, or on_thread() once per server worker.use()         with every snapshot,
+//   between two turns of the loop worker.accept()      with every connection worker.drain() when
+//   the server stops: its listeners are closed by then worker.report()      when the operator looks
 //
 // Virtual calls are made per connection, per reload and per report, none per request.
 #pragma once
@@ -43,7 +42,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -108,8 +106,7 @@ enum class Placement : std::uint8_t {
 
 // What load() opens files with.
 struct LoadParts {
-  const config::NamedFiles& files;  // where each was named
-  metrics::Registry& registry;
+  const config::NamedFiles& files;                 // where each was named
   std::shared_ptr<const net::TicketKeys> tickets;  // of TLS sessions; null: none are resumed
 };
 
@@ -140,9 +137,9 @@ class Frontend {
   Frontend& operator=(const Frontend&) = delete;
   virtual ~Frontend() = default;
 
-  // The next part of the snapshot: the read configuration and its files. `in_force` is the part
-  // before; null at the start. Every mistake is reported. Then the result is not used, so this must
-  // have no other effect.
+  // The read configuration and its files. `in_force` is the part of the snapshot before; null at
+  // the start. Every mistake is reported. Then the result is not used, so this must have no other
+  // effect.
   [[nodiscard]] virtual std::shared_ptr<const FrontendConfig> load(
       const std::shared_ptr<const FrontendConfig>& read, const FrontendConfig* /*in_force*/,
       const LoadParts& /*parts*/, config::Diagnostics& /*diagnostics*/) {
@@ -151,20 +148,24 @@ class Frontend {
   // New rules alone change how paths are read: returns the part in force, with everything that
   // depends on paths taken from the file as read now.
   [[nodiscard]] virtual std::shared_ptr<const FrontendConfig> with_paths(
-      const std::shared_ptr<const FrontendConfig>& in_force, const FrontendConfig& /*read*/,
-      const LoadParts& /*parts*/) {
+      const std::shared_ptr<const FrontendConfig>& in_force, const FrontendConfig& /*read*/) {
     return in_force;
+  }
+  // The next part of the snapshot: what load() or with_paths() returned, now that it comes into
+  // force. Only here are metrics registered: they cannot be removed again.
+  [[nodiscard]] virtual std::shared_ptr<const FrontendConfig> accepted(
+      std::shared_ptr<const FrontendConfig> next, metrics::Registry& /*registry*/) {
+    return next;
   }
   // Its sockets are open. An error aborts the start.
   [[nodiscard]] virtual Parsed<void> opened(const FrontendConfig& /*config*/,
                                             std::span<const OpenedSocket> /*sockets*/) {
     return {};
   }
-  // Names of the upstreams whose servers keep their state when `now` replaces `before`. Nothing:
-  // the front end has no upstreams.
-  [[nodiscard]] virtual std::optional<std::vector<std::string>> kept_upstreams(
+  // Names of the upstreams of `before` whose servers lose their state when `now` replaces it.
+  [[nodiscard]] virtual std::vector<std::string> replaced_upstreams(
       const FrontendConfig& /*before*/, const FrontendConfig& /*now*/) const {
-    return std::nullopt;
+    return {};
   }
 
   // One of the two, by its placement.

@@ -111,6 +111,10 @@ Parsed<Endpoint> Endpoint::parse(std::string_view text) {
   }
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) {
+    if (parse_port(text)) {
+      return no_endpoint(text, "write 127.0.0.1:" + std::string{text} +
+                                   ", or :" + std::string{text} + " for all addresses");
+    }
     return no_endpoint(text, "give a port, too, as in 127.0.0.1:8080");
   }
   const std::optional<std::uint16_t> port = parse_port(text.substr(colon + 1));

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -119,21 +120,37 @@ std::string_view remedy_of_characters(std::string_view text) noexcept {
   return {};
 }
 
-// A template needs no anchors of regular expressions.
-std::string_view without_anchors(std::string_view text) noexcept {
-  if (text.starts_with('~')) {  // nginx: location ~* ^/api/
-    text.remove_prefix(std::min(text.find_first_not_of("~* "), text.size()));
-  }
-  if (text.starts_with('^')) text.remove_prefix(1);
-  if (text.ends_with('$')) text.remove_suffix(1);
-  return text;
+// A path as it stands behind `location` in a file of nginx.
+struct Location {
+  enum class Kind : std::uint8_t { none, regex, prefix, exact };
+  Kind kind = Kind::none;
+  std::string_view path;  // without the modifier
+};
+
+Location location_in(std::string_view text) noexcept {
+  using Kind = Location::Kind;
+  const auto behind = [text](std::string_view modifier) {
+    return text.substr(std::min(text.find_first_not_of(' ', modifier.size()), text.size()));
+  };
+  if (text.starts_with("~*")) return {.kind = Kind::regex, .path = behind("~*")};
+  if (text.starts_with('~')) return {.kind = Kind::regex, .path = behind("~")};
+  if (text.starts_with("^~")) return {.kind = Kind::prefix, .path = behind("^~")};
+  if (text.starts_with('=')) return {.kind = Kind::exact, .path = behind("=")};
+  if (text.starts_with('^')) return {.kind = Kind::regex, .path = text};
+  return {.kind = Kind::none, .path = text};
 }
 
 // The template that was most likely meant; empty: there is none.
 std::string suggested_path(std::string_view text) {
   if (text == "*" || text == "**") return "/**";
-  std::string_view stem = without_anchors(text);
-  bool goes_on = false;
+  using Kind = Location::Kind;
+  const Location location = location_in(text);
+  std::string_view stem = location.path;
+  // An expression without an end matches everything that begins so. Templates need no anchors.
+  const bool is_open = location.kind == Kind::regex && !stem.ends_with('$');
+  bool goes_on = is_open || location.kind == Kind::prefix;
+  if (stem.starts_with('^')) stem.remove_prefix(1);
+  if (stem.ends_with('$')) stem.remove_suffix(1);
   for (const std::string_view end : {"(.*)", ".*", "(.+)", ".+", "**", "*"}) {
     if (!stem.ends_with(end)) continue;
     stem.remove_suffix(end.size());
@@ -144,9 +161,23 @@ std::string suggested_path(std::string_view text) {
   if (goes_on && stem.ends_with('/')) stem.remove_suffix(1);
   std::string suggested = "/" + std::string{stem};
   if (goes_on) suggested += stem.empty() ? "**" : "/**";
-  // Other characters of regular expressions have no place in a path.
+  // Other characters of regular expressions have no place in a template.
   const bool is_plain = suggested.find_first_of("()[]\\|+?^$") == std::string::npos;
   return is_plain && parse_path_template(suggested) ? suggested : std::string{};
+}
+
+// Of a path without its slash.
+std::string not_a_path(std::string_view text) {
+  const std::string path = "the path " + quoted(text);
+  switch (location_in(text).kind) {
+    case Location::Kind::none: break;
+    case Location::Kind::regex:
+      return path + " is a regular expression, which paths do not support";
+    case Location::Kind::prefix:
+    case Location::Kind::exact:
+      return path + " begins with a modifier of nginx, which paths do not support";
+  }
+  return path + " does not begin with '/'";
 }
 
 Parsed<std::vector<PathSegment>> parse_segments(std::string_view text) {
@@ -182,7 +213,7 @@ Parsed<std::vector<PathSegment>> parse_path_template(std::string_view text) {
   if (!text.starts_with('/')) {
     const bool is_url = text.find("://") != std::string_view::npos;
     const std::string suggested = suggested_path(text);
-    return mistake(fmt::format("the path {} does not begin with '/'", quoted(text)),
+    return mistake(not_a_path(text),
                    is_url              ? std::string{"match the host by 'host'"}
                    : suggested.empty() ? std::string{"write a path, as in /v1/users/{id} or /v1/**"}
                                        : fmt::format("write {}", suggested));

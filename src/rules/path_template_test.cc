@@ -77,14 +77,35 @@ TEST(PathTemplate, SaysWhatIsWrong) {
   }
 }
 
+// As people of nginx know them.
+TEST(PathTemplate, TellsRegularExpressionsFromPaths) {
+  for (const char* text : {"~ ^/x", "~* /x", "^/x$", "~ \\.(png|jpg)$"}) {
+    EXPECT_THAT(PathTemplate::parse(text).error().message,
+                HasSubstr("is a regular expression, which paths do not support"))
+        << text;
+  }
+  for (const char* text : {"= /x", "^~ /x"}) {
+    EXPECT_THAT(PathTemplate::parse(text).error().message, HasSubstr("a modifier of nginx"))
+        << text;
+  }
+  EXPECT_THAT(PathTemplate::parse("x").error().message, HasSubstr("does not begin with '/'"));
+}
+
 // What a message tells to write is accepted.
 TEST(PathTemplate, SuggestsWhatItAccepts) {
   const std::vector<std::pair<std::string, std::string>> suggested{
       {"^/api/.*", "/api/**"},
       {"^/api/.*$", "/api/**"},
       {"^/api/(.*)$", "/api/**"},
-      {"^/api", "/api"},
-      {"~ ^/api/", "/api/"},
+      {"^/api", "/api/**"},
+      {"^/api$", "/api"},
+      {"~ ^/x", "/x/**"},
+      {"~* ^/api/", "/api/**"},
+      {"~ ^/api/v1$", "/api/v1"},
+      {"~ ^/", "/**"},
+      {"~^/api/", "/api/**"},
+      {"^~ /images/", "/images/**"},
+      {"= /login", "/login"},
       {"/api/.*", "/api/**"},
       {"/api/(.*)", "/api/**"},
       {"*", "/**"},
@@ -101,8 +122,9 @@ TEST(PathTemplate, SuggestsWhatItAccepts) {
     EXPECT_EQ(parsed.error().remedy, "write " + remedy) << text;
     EXPECT_TRUE(PathTemplate::parse(remedy)) << text;
   }
-  for (const char* text : {"^/users/[0-9]+$", "^/(a|b)/.*", "/a/.*/b", "^", "", "^/a//b", "a*b",
-                           "/.*/x.*", "/:id/.*/.*", "^/api/.*?x"}) {
+  for (const char* text :
+       {"^/users/[0-9]+$", "^/(a|b)/.*", "/a/.*/b", "^", "", "^/a//b", "a*b", "/.*/x.*",
+        "/:id/.*/.*", "^/api/.*?x", "~", "~ \\.php$", "=", "^~", "^~ "}) {
     const auto parsed = PathTemplate::parse(text);
     ASSERT_FALSE(parsed) << text;
     const std::string& remedy = parsed.error().remedy;

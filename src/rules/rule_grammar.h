@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace sluice::rules {
 
@@ -36,6 +37,13 @@ inline constexpr std::uint64_t kCostMax = 1'000'000'000;
 [[nodiscard]] const config::Section& reject_section();
 [[nodiscard]] const config::Section& reject_headers_section();
 [[nodiscard]] const config::Section& block_section();
+
+// What people of nginx write in rules and limits.
+inline constexpr std::string_view kZoneRemedy =
+    "'per' names what gets its own counter, and state.memory is the memory of all counters; a "
+    "time zone is called 'timezone'";
+inline constexpr std::string_view kNoDelayRemedy =
+    "leave it out: requests within 'burst' are not delayed";
 
 // The values of `limit` and of each tier.
 [[nodiscard]] config::Shape limits_shape();

@@ -219,7 +219,7 @@ class Replayed(Logs):
 
 
 class Gaps(Logs):
-    """Rules that a log cannot decide."""
+    """Rules that need what a log does not have."""
 
     LINE = '{"time":"2026-01-01T00:00:0%dZ","ip":"192.0.2.1","target":"/","status":200%s}\n'
 
@@ -244,12 +244,13 @@ class Gaps(Logs):
             with self.subTest(field):
                 done = self.replay(f"rules: [{{name: r, limit: 1/1h, {rule}}}]\n")
                 self.assertIn(f"no line has {field}, which r asks for", done.out)
+                self.assertRegex(done.out, r"lacks what these rules of \S*r.yaml need; they were")
         limit = "rules: [{name: r, limit: {max_concurrent: 1}}]\n"
         self.assertIn("no line has duration_ns, which r asks for", self.replay(limit).out)
         done = self.replay("rules: [{name: r, limit: 1/1h, per: [user]}]\n", "", 0, "--json")
         self.assertIn("no line has user, which r asks for", done.err)
         done = self.replay("rules: [{name: r, limit: 1/1h}]\n")
-        self.assertNotIn("that this log cannot decide", done.out)
+        self.assertNotIn("The log lacks", done.out)
 
     def test_what_a_line_has_is_used(self):
         for rule, more in (

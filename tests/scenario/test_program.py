@@ -22,6 +22,14 @@ class Program(ScenarioTest):
         known = "init, serve, status, check, explain, replay, load, keys and completion"
         self.refuses(2, f"a command is missing; known are {known}")
 
+    # Commands of other servers are answered with what to do here.
+    def test_commands_of_other_servers(self):
+        self.refuses(2, r"unknown command 'reload'; edit the file: .* SIGHUP\n", "reload")
+        self.refuses(2, r"unknown command 'stop'; send SIGTERM", "stop")
+        self.refuses(2, r"unknown command 'configtest'; 'sluice check FILE'", "configtest")
+        self.refuses(2, r"unknown command 'start'; 'sluice serve -c FILE'", "start", "-c", "x")
+        self.refuses(2, r"sluice keys: unknown command 'reload'; .*known are", "keys", "reload")
+
     # Options and commands that were renamed are gone; the message names the new one.
     def test_former_names(self):
         options = (

@@ -53,6 +53,32 @@ class Check(ScenarioTest):
         self.assertEqual(answer["mistakes"][0]["line"], 2)
         self.assertEqual(answer["mistakes"][0]["column"], 5)
 
+    # What other programs call their option for it.
+    def test_the_file_may_stand_behind_c(self):
+        file = self.file("sluice.yaml", CONFIGURATION)
+        expected = self.ok("check", file).out
+        self.assertEqual(self.ok("check", "-c", file).out, expected)
+        self.assertEqual(self.ok("check", "--config", file).out, expected)
+        self.assertEqual(sluice("check", "-c", file, file).code, 2)
+
+    def test_a_file_with_warnings_is_not_called_free_of_them(self):
+        file = self.file("sluice.yaml", CONFIGURATION + "upstreams: {a: {servers: ['[::1]:1']}}\n")
+        done = sluice("check", file)
+        self.assertEqual(done.code, 0)
+        self.assertIn("'upstreams' has no effect", done.err)
+        self.assertIn("2 rules, valid, 1 warning\n", done.out)
+        self.assertNotIn("nothing wrong", done.out)
+
+    # Their mistakes come in two lots, and the first says so.
+    def test_files_are_looked_at_once_the_text_has_no_mistake(self):
+        keys = "clients: {api_keys: {file: keys.json}}\n"
+        file = self.file("sluice.yaml", CONFIGURATION + keys + "drain: {timeout: soon}\n")
+        done = sluice("check", file)
+        self.assertNotIn("keys.json", done.err)
+        told = "1 mistake; what the file names is checked once it has no mistake\n"
+        self.assertIn(told, done.err)
+        self.assertNotIn("what the file names", sluice("check", "--offline", file).err)
+
     def test_files_that_cannot_be_used(self):
         self.refuses(3, r"nowhere.yaml.*No such file", "check", "nowhere.yaml")
         keys = self.file("sluice.yaml", CONFIGURATION + "clients: {api_keys: {file: keys.json}}\n")
@@ -253,8 +279,13 @@ class Explain(ScenarioTest):
         done = sluice(*self.explain("POST /login/.", "--repeat", "4"))
         self.assertEqual(done.code, 1)
         self.assertIn("rejected with 429: limited by login-failures", done.out)
+        told = "repeat    the last of 4 requests; the responses to the others are assumed to count\n"
+        self.assertIn(told, done.out)
+        self.assertNotIn("repeat", sluice(*self.explain("POST /login")).out)
+        other = sluice(*self.explain("GET /v1/x", "--host", "api.example.com", "--repeat", "2"))
+        self.assertIn("repeat    the last of 2 requests\n", other.out)
         done = sluice(*self.explain("POST /%6cogin", "--repeat", "5"))
-        self.assertIn("blocked by login-failures for another 15", done.out)
+        self.assertIn("blocked by login-failures for another 15m\n", done.out)
 
     def test_json(self):
         done = self.ok(*self.explain("/login", "--json"))
@@ -474,7 +505,7 @@ class Envoy(ScenarioTest):
         done = sluice("check", TREES)
         self.assertEqual(done.code, 0)
         self.assertIn("warning: no listener asks the trees", done.err)
-        self.assertIn("4 limits in 1 domain, nothing wrong", done.out)
+        self.assertIn("4 limits in 1 domain, valid, 1 warning", done.out)
         answer = json.loads(self.ok("check", "--json", TREES).out)
         self.assertEqual(answer["domains"], [{"name": "edge", "limits": 4}])
         self.assertEqual(answer["rules"], [])

@@ -64,6 +64,35 @@ TEST(ServeKeys, AreThoseThatAnEmbeddedEngineLeavesToAServer) {
   EXPECT_THAT(names, ::testing::ElementsAreArray(embed::kServerKeys));
 }
 
+// What people know from other proxies, and the key for it here.
+TEST(Configuration, TellsPeopleOfNginxWhatToWrite) {
+  struct Case {
+    std::string_view text;
+    std::string_view told;
+  };
+  constexpr std::string_view kServers = "servers: ['127.0.0.1:1']";
+  for (const Case& one :
+       {Case{"upstreams: {app: {@, timeout: 5s}}",
+             "unknown key 'timeout' in upstream; write "
+             "connect_timeout, response_timeout"},
+        Case{"gateway: {timeout: 5s}", "write header_timeout or keepalive_timeout"},
+        Case{"timeout: 5s", "write response_timeout or request_timeout in an upstream"},
+        Case{"routes: [{location: /, upstream: app}]",
+             "unknown key 'location' in route; write path"},
+        Case{"location: /", "unknown key 'location' in configuration; write routes:"},
+        Case{"routes: [{path: /, proxy_pass: 'http://a'}]", "write upstream: app, and its servers"},
+        Case{"proxy_pass: 'http://a'", "write upstreams: {app: {servers:"},
+        Case{"zone: a", "'per' names what gets its own counter"},
+        Case{"listen: 8080",
+             "'listen' cannot be a single value; write a map of keys and values, as "
+             "in listen: {gateway: ':8080'"},
+        Case{"listen: {gateway: 8080}", "write 127.0.0.1:8080, or :8080 for all addresses"}}) {
+    std::string text{one.text};
+    if (const auto at = text.find('@'); at != std::string::npos) text.replace(at, 1, kServers);
+    EXPECT_THAT(mistakes(std::string{kRules} + text + "\n"), HasSubstr(one.told)) << text;
+  }
+}
+
 TEST(Configuration, HasDefaultsForEverythingButRules) {
   const Configuration configuration = read(kRules);
   EXPECT_EQ(configuration.rules.rules.size(), 1U);

@@ -3,10 +3,8 @@
 #include "app/config/configuration_grammar.h"
 #include "app/config/frontends.h"
 #include "app/config/serve_grammar.h"
-#include "base/duration.h"
 
 #include <algorithm>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -18,23 +16,17 @@ using config::Diagnostics;
 using config::NamedFiles;
 using config::Node;
 using config::Reader;
+using frontend::FileContext;
 using frontend::FrontendKind;
 using frontend::Placement;
 
-void take(const Reader& reader, std::string_view key, Nanos& into) {
-  if (reader.has(key)) into = parse_duration(reader.text(key)).value();
-}
-
-AccessLogConfig access_log_of(const Reader& reader, const ServeContext& context,
-                              NamedFiles& files) {
+AccessLogConfig access_log_of(const Reader& reader, const FileContext& context, NamedFiles& files) {
   AccessLogConfig log;
   log.file = reader.text("file", "-") == "-"
                  ? "-"
                  : files.resolve(reader.find("file"), "access_log.file", context.folder);
   log.json = reader.text("format", "text") == "json";
-  if (const auto most = reader.number("max_rejected_per_second")) {
-    log.max_rejected_per_second = static_cast<std::uint32_t>(*most);
-  }
+  reader.take("max_rejected_per_second", log.max_rejected_per_second);
   return log;
 }
 
@@ -51,11 +43,11 @@ bool listens(const ServeConfig& serve, Placement placement) {
   return false;
 }
 
-ServeConfig read_serve(const Node& root, const Checked& checked, const ServeContext& context,
+ServeConfig read_serve(const Node& root, const Checked& checked, const FileContext& context,
                        Diagnostics& diagnostics) {
   const Reader top{root, configuration_section(), checked};
   ServeConfig serve;
-  serve.workers = static_cast<std::uint32_t>(top.number("workers").value_or(0));
+  top.take("workers", serve.workers);
   const Node* const listen = top.find("listen");
   for (const FrontendKind* kind : frontends()) {
     frontend::Written written{
@@ -73,8 +65,8 @@ ServeConfig read_serve(const Node& root, const Checked& checked, const ServeCont
   }
   if (const Node* node = top.find("drain")) {
     const Reader reader{*node, drain_section(), checked};
-    take(reader, "delay", serve.drain.delay);
-    take(reader, "timeout", serve.drain.timeout);
+    reader.take("delay", serve.drain.delay);
+    reader.take("timeout", serve.drain.timeout);
   }
   if (const Node* node = top.find("access_log")) {
     serve.access_log =

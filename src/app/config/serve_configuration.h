@@ -45,12 +45,10 @@ struct ServeConfig {
 // Whether the file has an address for any front end with this placement.
 [[nodiscard]] bool listens(const ServeConfig& serve, frontend::Placement placement);
 
-// Other facts of the same file.
-using ServeContext = frontend::FileContext;
-
 // Reads a document that was checked against configuration_shape(); reports all other mistakes.
 [[nodiscard]] ServeConfig read_serve(const config::Node& root, const config::Checked& checked,
-                                     const ServeContext& context, config::Diagnostics& diagnostics);
+                                     const frontend::FileContext& context,
+                                     config::Diagnostics& diagnostics);
 
 // Keys of the top level, for configuration_section().
 [[nodiscard]] std::vector<config::Key> serve_keys();

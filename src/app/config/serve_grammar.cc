@@ -89,12 +89,14 @@ void add_frontends(Placement placement, std::vector<Key>& keys) {
 
 // Keys for requests stand before the access log, keys for operators behind it.
 std::vector<Key> serve_keys() {
-  std::vector<Key> keys{
-      {.name = "listen", .shape = map_of(listen_section), .meaning = "Where to listen."},
-      {.name = "workers",
-       .shape = number(0, 1024),
-       .meaning = "Threads that serve; 0 is one for each processor.",
-       .fallback = "0"}};
+  std::vector<Key> keys{{.name = "listen",
+                         .shape = map_of(listen_section),
+                         .meaning = "Where to listen.",
+                         .examples = {"{gateway: ':8080', admin: '127.0.0.1:9090'}"}},
+                        {.name = "workers",
+                         .shape = number(0, 1024),
+                         .meaning = "Threads that serve; 0 is one for each processor.",
+                         .fallback = "0"}};
   add_frontends(Placement::workers, keys);
   keys.push_back(
       {.name = "access_log",

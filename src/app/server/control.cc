@@ -111,7 +111,8 @@ bool Control::apply_file(config::Diagnostics& diagnostics) {
   Configuration next;
   rules::WatchedPaths named;
   // While the new files are unusable, the files in force matter as well. A replaced watch no longer
-  // reports the changes that it has seen, so all is read again after it.
+  // reports the changes that it has seen, so all is read again after it. Files that are read with
+  // the text and are missing are watched, too, so that creating them is a reload.
   do {
     diagnostics = {};
     text = read_trusted_file(parts_.file, config::DocumentOptions{}.bytes_max);
@@ -120,7 +121,7 @@ bool Control::apply_file(config::Diagnostics& diagnostics) {
       return false;
     }
     next = read_with(*text, rules_, diagnostics);
-    if (!diagnostics.ok()) return false;
+    if (!next.is_well_formed) return false;
     if (next.rules_file != began_with_.rules_file) {
       diagnostics.error({.message = "rules_from has changed, which needs a restart",
                          .remedy = "restart the server, or write what it was before"});
@@ -166,17 +167,16 @@ Control::Files Control::load(const ServeConfig& serve, config::Diagnostics& diag
   for (std::size_t i = 0; i < parts_.frontends.size(); ++i) {
     const frontend::FrontendConfig* const in_force = is_start ? nullptr : before.frontends[i].get();
     files.frontends.push_back(
-        parts_.frontends[i]->load(serve.frontends[i], in_force, load_parts(serve), diagnostics));
+        parts_.frontends[i]->load(serve.frontends[i], in_force,
+                                  {.files = serve.files, .tickets = tickets_.keys()}, diagnostics));
   }
   files.log = before.access_log;
   if (is_start || serve.access_log != files.log.config) {
-    if (auto opened = load_access_log(serve, diagnostics)) files.log = *std::move(opened);
+    if (auto opened = load_access_log(serve, before.access_log, diagnostics)) {
+      files.log = *std::move(opened);
+    }
   }
   return files;
-}
-
-frontend::LoadParts Control::load_parts(const ServeConfig& serve) const {
-  return {.files = serve.files, .registry = *registry_, .tickets = tickets_.keys()};
 }
 
 // ---- the rules' own file ----------------------------------------------------------------------
@@ -251,7 +251,7 @@ void Control::reopen_log() {
   ServerSnapshot next = snapshot();
   const AccessLogConfig& config = next.access_log.config;
   if (config.file.empty() || config.file == "-") return;
-  auto opened = open_access_log(config);
+  auto opened = open_access_log(config, next.access_log);
   if (!opened) {
     return parts_.say(LogLevel::error, "kept the old access log: " + opened.error().text());
   }
@@ -266,7 +266,11 @@ void Control::publish_all(const Configuration& configuration, Files files) {
   const ServeConfig& serve = configuration.serve;
   ServerSnapshot next;
   if (published_.version() > 0) next = snapshot();
-  next.frontends = std::move(files.frontends);
+  next.frontends.clear();
+  for (std::size_t i = 0; i < parts_.frontends.size(); ++i) {
+    next.frontends.push_back(
+        parts_.frontends[i]->accepted(std::move(files.frontends[i]), *registry_));
+  }
   next.access_log = std::move(files.log);
   next.drain = serve.drain;
   publish(with_rules(std::move(next), configuration));
@@ -277,8 +281,9 @@ void Control::publish_rules(const Configuration& configuration) {
   const ServeConfig& serve = configuration.serve;
   if (!reads_paths_alike(configuration.rules, in_force_.rules)) {
     for (std::size_t i = 0; i < parts_.frontends.size(); ++i) {
-      next.frontends[i] = parts_.frontends[i]->with_paths(next.frontends[i], *serve.frontends[i],
-                                                          load_parts(serve));
+      frontend::Frontend& frontend = *parts_.frontends[i];
+      next.frontends[i] = frontend.accepted(
+          frontend.with_paths(next.frontends[i], *serve.frontends[i]), *registry_);
     }
   }
   publish(with_rules(std::move(next), configuration));
@@ -304,9 +309,9 @@ void Control::tell_replaced_upstreams(const ServerSnapshot& next) const {
   const std::shared_ptr<const ServerSnapshot> before = published_.get();
   for (std::size_t i = 0; i < parts_.frontends.size(); ++i) {
     if (next.frontends[i] == before->frontends[i]) continue;
-    const auto kept =
-        parts_.frontends[i]->kept_upstreams(*before->frontends[i], *next.frontends[i]);
-    if (kept) parts_.upstreams_replaced(*kept);
+    const auto replaced =
+        parts_.frontends[i]->replaced_upstreams(*before->frontends[i], *next.frontends[i]);
+    if (!replaced.empty()) parts_.upstreams_replaced(replaced);
   }
 }
 

@@ -58,7 +58,7 @@ class Control {
     net::ServiceManager& manager;
     std::span<const std::unique_ptr<frontend::Frontend>> frontends;  // as frontends() lists them
     std::function<void()> wake;  // makes serving threads take the new snapshot
-    // Called in the control thread when upstreams change; the named ones keep their servers.
+    // Called in the control thread when upstreams change: servers of the named ones start anew.
     std::function<void(std::span<const std::string>)> upstreams_replaced;
   };
   explicit Control(Parts parts);
@@ -112,7 +112,6 @@ class Control {
                                           const Configuration& configuration) const;
   void publish(ServerSnapshot snapshot);
   void tell_replaced_upstreams(const ServerSnapshot& next) const;
-  [[nodiscard]] frontend::LoadParts load_parts(const ServeConfig& serve) const;
   [[nodiscard]] ServerSnapshot snapshot() const { return *published_.get(); }
 
   bool watch(rules::WatchedPaths paths);

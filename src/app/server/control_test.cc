@@ -59,16 +59,18 @@ class ControlTest : public ::testing::Test {
       const std::lock_guard guard{mutex_};
       said_.push_back(std::move(line));
     };
-    control_ = std::make_unique<Control>(Control::Parts{.file = path("sluice.yaml"),
-                                                        .text = text,
-                                                        .say = say,
-                                                        .say_later = say,
-                                                        .clock = *clock_,
-                                                        .loop = *loop_,
-                                                        .manager = manager_,
-                                                        .frontends = frontends_,
-                                                        .wake = [this] { on_publication_(); },
-                                                        .upstreams_replaced = [](auto) {}});
+    control_ = std::make_unique<Control>(Control::Parts{
+        .file = path("sluice.yaml"),
+        .text = text,
+        .say = say,
+        .say_later = say,
+        .clock = *clock_,
+        .loop = *loop_,
+        .manager = manager_,
+        .frontends = frontends_,
+        .wake = [this] { on_publication_(); },
+        .upstreams_replaced =
+            [this](auto names) { replaced_.emplace_back(names.begin(), names.end()); }});
     config::Diagnostics diagnostics;
     ASSERT_TRUE(control_->read(diagnostics)) << diagnostics.text();
     ASSERT_TRUE(control_->open(registry_, facts_, diagnostics)) << diagnostics.text();
@@ -76,6 +78,13 @@ class ControlTest : public ::testing::Test {
   }
   [[nodiscard]] const gateway::GatewayOptions& gateway() const {
     return *gateway::config_in(control_->published().get()->frontends).options;
+  }
+  // Whether metrics have ever been registered for this upstream.
+  [[nodiscard]] bool counts_requests_to(std::string_view upstream) const {
+    const metrics::FamilyReading family = registry_.read(frontend::kUpstreamRequests);
+    return std::ranges::any_of(family.series, [upstream](const metrics::SeriesReading& series) {
+      return series.values.at(0) == upstream;
+    });
   }
   [[nodiscard]] std::size_t rules() const { return control_->configuration().rules.rules.size(); }
   [[nodiscard]] std::vector<std::string> said() {
@@ -100,6 +109,7 @@ class ControlTest : public ::testing::Test {
   ServerFacts facts_{{.version = "0", .file = {}}, registry_, 1};
   std::vector<std::unique_ptr<frontend::Frontend>> frontends_;
   std::function<void()> on_publication_ = [] {};
+  std::vector<std::vector<std::string>> replaced_;  // upstreams, by every call
   std::mutex mutex_;
   std::vector<std::string> said_;
   std::unique_ptr<Control> control_;
@@ -146,6 +156,78 @@ TEST_F(ControlTest, TheDefaultCapOfConnectionsIsForTheWorkersInForce) {
   write("sluice.yaml", serving + "workers: 1000\ngateway: {max_connections_per_worker: 7}\n");
   control_->reload();
   EXPECT_EQ(cap(), 7U) << "as written";
+}
+
+// Series cannot be removed again: a mistyped name would stay in /metrics until the next restart.
+TEST_F(ControlTest, ARejectedFileLeavesNothingInMetrics) {
+  open(std::string{kServing} + std::string{kUpstream} + std::string{kOneRule});
+  EXPECT_TRUE(counts_requests_to("app"));
+  const std::string mistyped = R"(
+listen: {gateway: '127.0.0.1:0'}
+state: {memory: 4MiB}
+upstreams: {ap: {servers: ['127.0.0.1:1']}}
+routes: [{path: '/**', upstream: ap}]
+rules: []
+)";
+  write("sluice.yaml", mistyped + "clients: {api_keys: {file: missing.yaml}}\n");
+  control_->reload();
+  ASSERT_TRUE(says("missing.yaml"));
+  EXPECT_FALSE(counts_requests_to("ap"));
+  write("sluice.yaml", mistyped);
+  control_->reload();
+  EXPECT_TRUE(counts_requests_to("ap"));
+}
+
+// They are read with the text, before others are opened: that they are missing is no reason not to
+// watch them.
+TEST_F(ControlTest, AMissingFileThatIsReadWithTheTextIsWatched) {
+  const std::string serving = std::string{kServing} + std::string{kUpstream};
+  open(serving + std::string{kOneRule});
+  write("sluice.yaml",
+        std::string{kServing} + std::string{kTwoRules} +
+            "upstreams: {app: {servers: ['127.0.0.1:1'], tls: {ca_file: ca.pem}}}\n");
+  control_->reload();
+  ASSERT_TRUE(says("ca.pem"));
+  ASSERT_EQ(rules(), 1U);
+  const sluice::testing::Authority authority{folder_, "ca"};
+  EXPECT_TRUE(until([&] { return rules() == 2; }));
+
+  write("sluice.yaml", serving + std::string{kOneRule} +
+                           "gateway: {ratelimit_headers: {partition_secret_file: secret}}\n");
+  control_->reload();
+  ASSERT_TRUE(says("/secret"));
+  ASSERT_EQ(rules(), 2U);
+  std::ofstream{path("new")} << "a secret of more than 32 bytes, for partitions";
+  std::filesystem::permissions(path("new"), std::filesystem::perms::owner_read);
+  std::filesystem::rename(path("new"), path("secret"));
+  EXPECT_TRUE(until([&] { return rules() == 1; }));
+}
+
+// A front end with upstreams of its own, in place of the admin listener.
+class HasUpstreams final : public frontend::Frontend {
+ public:
+  [[nodiscard]] std::vector<std::string> replaced_upstreams(
+      const frontend::FrontendConfig& /*before*/,
+      const frontend::FrontendConfig& /*now*/) const override {
+    return names;
+  }
+  std::vector<std::string> names;
+};
+
+// What one front end keeps does not decide over the servers of another.
+TEST_F(ControlTest, EachFrontEndNamesTheUpstreamsThatItReplaces) {
+  auto other = std::make_unique<HasUpstreams>();
+  HasUpstreams& of_other = *other;
+  frontends_.back() = std::move(other);
+  const std::string rest = std::string{kServing} + std::string{kOneRule};
+  open(rest + std::string{kUpstream});
+  write("sluice.yaml", rest + "upstreams: {app: {servers: ['127.0.0.1:2']}}\n");
+  control_->reload();
+  EXPECT_EQ(replaced_, (std::vector<std::vector<std::string>>{{"app"}}));
+  of_other.names = {"search"};
+  control_->reload();
+  EXPECT_EQ(replaced_.size(), 2U) << "the gateway keeps its own";
+  EXPECT_EQ(replaced_.back(), std::vector<std::string>{"search"});
 }
 
 // ---- the rules' own file ----------------------------------------------------------------------

@@ -42,10 +42,10 @@ class EjectionLog {
   void recovered(const std::string& server) {
     if (ejected_.erase(server) > 0) say_(LogLevel::info, fmt::format("{}: recovered", server));
   }
-  // After a reload: servers of all other upstreams are no longer ejected.
-  void forget_all_but(std::span<const std::string> kept) {
+  // After a reload: servers of these upstreams are no longer ejected.
+  void forget(std::span<const std::string> upstreams) {
     std::erase_if(ejected_, [&](const auto& one) {
-      return std::ranges::find(kept, one.second.upstream) == kept.end();
+      return std::ranges::find(upstreams, one.second.upstream) != upstreams.end();
     });
   }
 

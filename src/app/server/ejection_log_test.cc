@@ -12,7 +12,7 @@ namespace sluice::app {
 namespace {
 
 using namespace std::chrono_literals;
-using gateway::kept_upstreams;
+using gateway::replaced_upstreams;
 using Lines = std::vector<std::string>;
 
 constexpr const char* kText = "ejected for 10s after 3 consecutive failures";
@@ -73,23 +73,25 @@ TEST_F(EjectionLogTest, AReloadForgetsServersOfUpstreamsThatChanged) {
   const std::vector before{app, files};
   eject("a:1", "app");
   eject("b:1", "files");
-  eject("c:1", "gone");
+  eject("c:1", "of_another_frontend");
   ASSERT_EQ(said().size(), 3U);
-  log_.forget_all_but(kept_upstreams(before, before));
+  log_.forget(replaced_upstreams(before, before));
   eject("a:1", "app");
   eject("b:1", "files");
   EXPECT_EQ(said(), Lines{});
 
   app.max_consecutive_failures += 1;
-  log_.forget_all_but(kept_upstreams(before, std::vector{app, files}));
+  log_.forget(replaced_upstreams(before, std::vector{app, files}));
   eject("a:1", "app");
   eject("b:1", "files");
   EXPECT_EQ(said(), Lines{ejected("app at a:1")});
   log_.recovered("files at b:1");
   EXPECT_EQ(said(), Lines{recovered("files at b:1")});
-  log_.forget_all_but(kept_upstreams(std::vector{app}, {}));
+  log_.forget(replaced_upstreams(std::vector{app}, {}));
   log_.recovered("app at a:1");
   EXPECT_EQ(said(), Lines{}) << "there is no such upstream";
+  log_.recovered("of_another_frontend at c:1");
+  EXPECT_EQ(said(), Lines{recovered("of_another_frontend at c:1")});
 }
 
 }  // namespace

@@ -452,6 +452,21 @@ TEST_F(WithoutDescriptors, IdleConnectionsMakeRoom) {
   EXPECT_EQ(worker_.report().connections_rejected, 0U);
 }
 
+// A count that metrics follow never goes back.
+TEST_F(WithoutDescriptors, RejectedConnectionsAreCountedAfterTheListenersAreClosed) {
+  const auto client = connect();
+  ASSERT_TRUE(is_served(*client));  // sanitizers open files when they meet a class first
+  FileDescriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  allow_no_more();
+  const auto address = net::SocketAddress::of(worker_.endpoint.address, worker_.endpoint.port);
+  (void)::connect(socket.get(), address.get(), address.size());
+  ASSERT_TRUE(
+      turn_until(*worker_.loop, [&] { return worker_.report().connections_rejected == 1; }));
+  worker_.drain();
+  worker_.loop->turn(0s);
+  EXPECT_EQ(worker_.report().connections_rejected, 1U);
+}
+
 // ---- TLS --------------------------------------------------------------------------------------
 
 struct TlsFiles {

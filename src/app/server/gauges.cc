@@ -79,7 +79,7 @@ void Gauges::show(const WorkerReport& total, const store::LocalStoreStatus& tabl
   blocks_dropped_.follow(shard_, total.blocks_dropped);
   block_rejections_lost_.follow(shard_, total.block_rejections_lost);
   block_names_displaced_.follow(shard_, total.block_names_displaced);
-  charges_unrefundable_.follow(shard_, total.charges_unrefundable);
+  charges_unrefundable_.follow(shard_, total.store.charges_unrefundable);
   auth_failures_forgotten_.follow(shard_, total.auth_failures_forgotten);
   dynamic_limits_skipped_.follow(shard_, total.dynamic_limits_skipped);
   shadow_checks_skipped_.follow(shard_, total.shadow_checks_skipped);

@@ -86,6 +86,14 @@ std::unique_ptr<LogFile> LogFile::of(int descriptor) {
   return std::unique_ptr<LogFile>{new LogFile{std::move(taken), kind}};
 }
 
+bool LogFile::is_open_at(const std::string& file) const noexcept {
+  struct stat open{};
+  struct stat found{};
+  if (::fstat(descriptor_.get(), &open) != 0) return false;
+  const int result = file == "-" ? ::fstat(STDOUT_FILENO, &found) : ::stat(file.c_str(), &found);
+  return result == 0 && open.st_dev == found.st_dev && open.st_ino == found.st_ino;
+}
+
 LogFile::Written LogFile::write(std::string_view lines) noexcept {
   const std::lock_guard guard{mutex_};
   std::size_t taken = 0;

@@ -6,8 +6,10 @@
 // where that is not allowed, polled before each write.
 //
 // Lines of several threads never mix. A partly written line is finished before anything else is
-// written, also after the disk was full. A line that an earlier process could not finish is ended,
-// so that the next one starts on its own line. Thread-safe.
+// written, also after the disk was full, and in the file where it began. A line that an earlier
+// process could not finish is ended, so that the next one starts on its own line. One
+// destination has one object (is_open_at): a second one would not know of the line that the first
+// has still to finish. Thread-safe.
 #pragma once
 
 #include "base/file_descriptor.h"
@@ -29,6 +31,13 @@ class LogFile {
   [[nodiscard]] static std::unique_ptr<LogFile> open(const std::string& file);
   // A descriptor already open, as standard error; its owner keeps it.
   [[nodiscard]] static std::unique_ptr<LogFile> of(int descriptor);
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+  // Tries once more to finish a partly written line.
+  ~LogFile() { (void)finish_line(); }
+
+  // Whether open() would open the same destination again. False after a rename.
+  [[nodiscard]] bool is_open_at(const std::string& file) const noexcept;
 
   struct Written {
     std::size_t bytes = 0;  // taken, up to the end of a line; its rest may be pending

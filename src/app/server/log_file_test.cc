@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -222,6 +223,38 @@ TEST(LogFile, ALineThatAFullDiskHasTornIsFinishedBeforeTheNext) {
   }
   EXPECT_EQ(file->write("fifth\n").bytes, 6U);
   EXPECT_EQ(content_of(path), "first line\nsecond\nfifth\n");
+}
+
+// As after a rename: what stays of the torn line does not come into the next file.
+TEST(LogFile, ATornLineIsFinishedInTheFileWhereItBegan) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("log");
+  auto file = LogFile::open(path);
+  {
+    const DiskOf disk{15};
+    EXPECT_TRUE(file->write("first line\nsecond\n").failed);
+  }
+  std::filesystem::rename(path, folder.file("log.1"));
+  EXPECT_FALSE(file->is_open_at(path));
+  const auto next = LogFile::open(path);
+  EXPECT_FALSE(file->is_open_at(path));
+  EXPECT_EQ(next->write("third\n").bytes, 6U);
+  file = nullptr;
+  EXPECT_EQ(content_of(folder.file("log.1")), "first line\nsecond\n");
+  EXPECT_EQ(content_of(path), "third\n");
+}
+
+TEST(LogFile, KnowsWhetherAPathLeadsToIt) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("log");
+  const auto file = LogFile::open(path);
+  EXPECT_TRUE(file->is_open_at(path));
+  EXPECT_FALSE(file->is_open_at("-"));
+  EXPECT_TRUE(LogFile::open("-")->is_open_at("-"));
+  std::filesystem::create_symlink(path, folder.file("link"));
+  EXPECT_TRUE(file->is_open_at(folder.file("link")));
+  std::filesystem::remove(path);
+  EXPECT_FALSE(file->is_open_at(path));
 }
 
 TEST(LogFile, ALineThatAnEarlierProcessHasTornIsEnded) {

@@ -16,8 +16,11 @@ constexpr Nanos kLastLines{std::chrono::seconds{1}};
 
 }  // namespace
 
-Parsed<AccessLogSink> open_access_log(const AccessLogConfig& config) {
+Parsed<AccessLogSink> open_access_log(const AccessLogConfig& config, const AccessLogSink& before) {
   if (config.file.empty()) return AccessLogSink{.config = config, .file = nullptr};
+  if (before.file != nullptr && before.file->is_open_at(config.file)) {
+    return AccessLogSink{.config = config, .file = before.file};
+  }
   std::shared_ptr<LogFile> file = LogFile::open(config.file);
   if (file != nullptr) return AccessLogSink{.config = config, .file = std::move(file)};
   const int why = errno;

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -103,6 +104,18 @@ TEST_F(RequestLogOf, TheLogCanGoElsewhereInAnotherForm) {
   EXPECT_THAT(written, HasSubstr(R"("target":"/b")"));
   EXPECT_THAT(written, Not(HasSubstr("/a")));
   EXPECT_EQ(log_.log()->written(), 2U);
+}
+
+// A second object for the same file would not know of a line that the first has still to finish.
+TEST_F(RequestLogOf, AFileThatIsOpenAlreadyIsShared) {
+  const testing::TempFolder folder;
+  const std::string path = folder.file("log");
+  const AccessLogSink before = open_access_log({.file = path}).value();
+  const AccessLogSink again = open_access_log({.file = path, .json = true}, before).value();
+  EXPECT_EQ(again.file, before.file);
+  EXPECT_TRUE(again.config.json);
+  std::filesystem::rename(path, folder.file("log.1"));
+  EXPECT_NE(open_access_log({.file = path}, before).value().file, before.file);
 }
 
 TEST_F(RequestLogOf, TheLogCanBeSwitchedOffAndOn) {

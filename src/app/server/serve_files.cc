@@ -2,7 +2,6 @@
 
 #include "app/config/configuration.h"
 #include "app/config/frontends.h"
-#include "metrics/registry.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -42,9 +41,9 @@ rules::WatchedPaths named_files(const Configuration& configuration) {
   return named;
 }
 
-std::optional<AccessLogSink> load_access_log(const ServeConfig& serve,
+std::optional<AccessLogSink> load_access_log(const ServeConfig& serve, const AccessLogSink& before,
                                              config::Diagnostics& diagnostics) {
-  auto opened = open_access_log(serve.access_log);
+  auto opened = open_access_log(serve.access_log, before);
   if (opened) return *std::move(opened);
   serve.files.error(serve.access_log.file,
                     {.message = "the access log: " + opened.error().message,
@@ -54,8 +53,7 @@ std::optional<AccessLogSink> load_access_log(const ServeConfig& serve,
 }
 
 void check_frontend_files(const ServeConfig& serve, config::Diagnostics& diagnostics) {
-  metrics::Registry registry{1};
-  const frontend::LoadParts parts{.files = serve.files, .registry = registry, .tickets = nullptr};
+  const frontend::LoadParts parts{.files = serve.files, .tickets = nullptr};
   for (std::size_t i = 0; i < serve.frontends.size(); ++i) {
     (void)frontends()[i]->open()->load(serve.frontends[i], nullptr, parts, diagnostics);
   }

@@ -19,6 +19,7 @@ namespace sluice::app {
 
 // Nothing, with the reason reported, if it cannot be written.
 [[nodiscard]] std::optional<AccessLogSink> load_access_log(const ServeConfig& serve,
+                                                           const AccessLogSink& before,
                                                            config::Diagnostics& diagnostics);
 
 // Opens the files of the front ends, as a server does, and closes them.

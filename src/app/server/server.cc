@@ -70,7 +70,7 @@ bool Server::open_all(config::Diagnostics& diagnostics) {
                      .manager = manager_,
                      .frontends = frontends_,
                      .wake = [this] { wake_all(); },
-                     .upstreams_replaced = [this](auto kept) { ejections_.forget_all_but(kept); }});
+                     .upstreams_replaced = [this](auto names) { ejections_.forget(names); }});
   if (!control_->read(diagnostics)) return false;
   const ServeConfig& found = control_->configuration().serve;
   if (!listens(found, Placement::workers)) {

@@ -119,7 +119,6 @@ WorkerReport ServerWorker::report() const {
                       .blocks_dropped = engine_.counters().blocks_dropped,
                       .block_rejections_lost = engine_.counters().block_rejections_lost,
                       .block_names_displaced = engine_.counters().block_names_displaced,
-                      .charges_unrefundable = engine_.store_counts().charges_unrefundable,
                       .auth_failures_forgotten = engine_.counters().failures_forgotten,
                       .dynamic_limits_skipped = engine_.counters().dynamic_limits_skipped,
                       .shadow_checks_skipped = engine_.counters().shadow_checks_skipped,
@@ -127,6 +126,7 @@ WorkerReport ServerWorker::report() const {
   for (const auto& part : parts_) {
     auto& [name, of_frontend] =
         report.frontends.emplace_back(WorkerReport::OfFrontend{part->name, part->worker->report()});
+    of_frontend.connections_rejected += part->rejected_before;
     for (const auto& acceptor : part->acceptors) {
       of_frontend.connections_rejected += acceptor->counts().refused;
     }
@@ -143,7 +143,10 @@ bool ServerWorker::has_turned() {
 void ServerWorker::drain() {
   loop_->post([this] {
     for (const auto& part : parts_) {
-      for (const auto& acceptor : part->acceptors) acceptor->shut();
+      for (const auto& acceptor : part->acceptors) {
+        acceptor->shut();
+        part->rejected_before += acceptor->counts().refused;
+      }
       part->acceptors.clear();
       part->worker->drain();
     }

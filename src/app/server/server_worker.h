@@ -90,6 +90,7 @@ class ServerWorker {
     RequestObserver observer;
     std::unique_ptr<frontend::FrontendWorker> worker;
     std::vector<std::unique_ptr<ListenerAcceptor>> acceptors;
+    std::uint64_t rejected_before = 0;  // connections, by acceptors that are gone
   };
 
   void on_turn(Now now);

@@ -26,7 +26,9 @@ struct AccessLogSink {
 
   friend bool operator==(const AccessLogSink&, const AccessLogSink&) = default;
 };
-[[nodiscard]] Parsed<AccessLogSink> open_access_log(const AccessLogConfig& config);
+// `before` is the one in force: a file that is open already is shared.
+[[nodiscard]] Parsed<AccessLogSink> open_access_log(const AccessLogConfig& config,
+                                                    const AccessLogSink& before = {});
 
 struct ServerSnapshot {
   embed::EngineContent engine;

@@ -185,9 +185,9 @@ class OneWorker {
     const ServeConfig& serve = configuration.serve;
     frontend::FrontendConfigs loaded;
     for (std::size_t i = 0; i < serve.frontends.size(); ++i) {
-      loaded.push_back(frontends_[i]->load(
-          serve.frontends[i], nullptr,
-          {.files = serve.files, .registry = registry_, .tickets = nullptr}, diagnostics));
+      auto opened = frontends_[i]->load(serve.frontends[i], nullptr,
+                                        {.files = serve.files, .tickets = nullptr}, diagnostics);
+      loaded.push_back(frontends_[i]->accepted(std::move(opened), registry_));
     }
     if (!diagnostics.ok()) throw std::runtime_error{diagnostics.text()};
     published_.publish(std::make_shared<const ServerSnapshot>(ServerSnapshot{
@@ -215,6 +215,7 @@ class OneWorker {
   }
 
   [[nodiscard]] bool has_turned() { return worker_->has_turned(); }
+  void drain() { worker_->drain(); }
 
   std::vector<std::string> said;   // to the operator
   net::EventLoop* loop = nullptr;  // of the worker, turned by the test

@@ -1,10 +1,48 @@
 #include "app/server/worker_report.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <utility>
 
 namespace sluice::app {
 namespace {
+
+using store::StoreCounts;
+
+// The fields that a total is the sum of.
+constexpr std::array kServerSums{&frontend::ServerStatus::ejected_by,
+                                 &frontend::ServerStatus::in_use, &frontend::ServerStatus::idle,
+                                 &frontend::ServerStatus::failures};
+constexpr std::array kFrontendSums{
+    &frontend::FrontendReport::connections,    &frontend::FrontendReport::connections_rejected,
+    &frontend::FrontendReport::evicted,        &frontend::FrontendReport::spares,
+    &frontend::FrontendReport::in_flight,      &frontend::FrontendReport::queued,
+    &frontend::FrontendReport::headers_dropped};
+constexpr std::array kWorkerSums{&WorkerReport::log_written,
+                                 &WorkerReport::log_suppressed,
+                                 &WorkerReport::log_dropped,
+                                 &WorkerReport::blocks,
+                                 &WorkerReport::blocks_dropped,
+                                 &WorkerReport::block_rejections_lost,
+                                 &WorkerReport::block_names_displaced,
+                                 &WorkerReport::auth_failures_forgotten,
+                                 &WorkerReport::dynamic_limits_skipped,
+                                 &WorkerReport::shadow_checks_skipped};
+constexpr std::array kStoreSums{&StoreCounts::decides, &StoreCounts::charges,
+                                &StoreCounts::refunds, &StoreCounts::renewals,
+                                &StoreCounts::late,    &StoreCounts::charges_unrefundable};
+
+// A new count has to be in one of these lists.
+static_assert(sizeof(frontend::FrontendReport) == kFrontendSums.size() * sizeof(std::uint64_t) +
+                                                      sizeof(frontend::FrontendReport::upstreams));
+static_assert(sizeof(StoreCounts) == kStoreSums.size() * sizeof(std::uint64_t));
+static_assert(sizeof(WorkerReport) == kWorkerSums.size() * sizeof(std::uint64_t) +
+                                          sizeof(WorkerReport::frontends) + sizeof(StoreCounts));
+
+void add_sums(const auto& one, auto& to, const auto& fields) {
+  for (const auto field : fields) to.*field += one.*field;
+}
 
 void add(const frontend::ServerStatus& server, frontend::UpstreamStatus& to) {
   auto found = std::ranges::find(to.servers, server.address, &frontend::ServerStatus::address);
@@ -12,12 +50,9 @@ void add(const frontend::ServerStatus& server, frontend::UpstreamStatus& to) {
     to.servers.push_back(server);
     return;
   }
-  found->ejected_by += server.ejected_by;
+  add_sums(server, *found, kServerSums);
   found->addresses = std::max(found->addresses, server.addresses);
   found->addresses_ejected = std::min(found->addresses_ejected, server.addresses_ejected);
-  found->in_use += server.in_use;
-  found->idle += server.idle;
-  found->failures += server.failures;
 }
 
 void add(const frontend::UpstreamStatus& group, std::vector<frontend::UpstreamStatus>& to) {
@@ -27,13 +62,7 @@ void add(const frontend::UpstreamStatus& group, std::vector<frontend::UpstreamSt
 }
 
 void add(const frontend::FrontendReport& one, frontend::FrontendReport& to) {
-  to.connections += one.connections;
-  to.connections_rejected += one.connections_rejected;
-  to.evicted += one.evicted;
-  to.spares += one.spares;
-  to.in_flight += one.in_flight;
-  to.queued += one.queued;
-  to.headers_dropped += one.headers_dropped;
+  add_sums(one, to, kFrontendSums);
   for (const frontend::UpstreamStatus& group : one.upstreams) add(group, to.upstreams);
 }
 
@@ -49,21 +78,8 @@ WorkerReport total_of(std::span<const WorkerReport> reports) {
   WorkerReport total;
   for (const WorkerReport& one : reports) {
     for (const WorkerReport::OfFrontend& frontend : one.frontends) add(frontend, total.frontends);
-    total.log_written += one.log_written;
-    total.log_suppressed += one.log_suppressed;
-    total.log_dropped += one.log_dropped;
-    total.blocks += one.blocks;
-    total.blocks_dropped += one.blocks_dropped;
-    total.block_rejections_lost += one.block_rejections_lost;
-    total.block_names_displaced += one.block_names_displaced;
-    total.charges_unrefundable += one.charges_unrefundable;
-    total.auth_failures_forgotten += one.auth_failures_forgotten;
-    total.dynamic_limits_skipped += one.dynamic_limits_skipped;
-    total.shadow_checks_skipped += one.shadow_checks_skipped;
-    total.store.decides += one.store.decides;
-    total.store.charges += one.store.charges;
-    total.store.refunds += one.store.refunds;
-    total.store.renewals += one.store.renewals;
+    add_sums(one, total, kWorkerSums);
+    add_sums(one.store, total.store, kStoreSums);
   }
   return total;
 }

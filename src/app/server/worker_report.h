@@ -32,7 +32,6 @@ struct WorkerReport {
   std::uint64_t blocks_dropped = 0;
   std::uint64_t block_rejections_lost = 0;
   std::uint64_t block_names_displaced = 0;
-  std::uint64_t charges_unrefundable = 0;
   std::uint64_t auth_failures_forgotten = 0;
   std::uint64_t dynamic_limits_skipped = 0;
   std::uint64_t shadow_checks_skipped = 0;

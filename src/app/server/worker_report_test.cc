@@ -59,6 +59,14 @@ TEST(WorkerReport, AddsUp) {
                                                 .queued = 30,
                                                 .headers_dropped = 20,
                                                 .upstreams = {app(0, 50)}})};
+  reports[0].log_written = 8;
+  reports[1].log_written = 80;
+  reports[0].log_suppressed = 9;
+  reports[1].log_suppressed = 90;
+  reports[0].log_dropped = 5;
+  reports[1].log_dropped = 50;
+  reports[0].store = {.decides = 1, .charges = 2, .refunds = 3, .renewals = 4};
+  reports[1].store = {.decides = 10, .charges = 20, .refunds = 30, .renewals = 40};
   reports[0].blocks = 4;
   reports[1].blocks = 40;
   reports[0].dynamic_limits_skipped = 7;
@@ -71,16 +79,23 @@ TEST(WorkerReport, AddsUp) {
   reports[1].block_rejections_lost = 50;
   reports[0].block_names_displaced = 2;
   reports[1].block_names_displaced = 20;
-  reports[0].charges_unrefundable = 3;
-  reports[1].charges_unrefundable = 30;
+  reports[0].store.charges_unrefundable = 3;
+  reports[1].store.charges_unrefundable = 30;
   reports[0].auth_failures_forgotten = 4;
   reports[1].auth_failures_forgotten = 40;
   const WorkerReport total = total_of(reports);
+  EXPECT_EQ(total.log_written, 88U);
+  EXPECT_EQ(total.log_suppressed, 99U);
+  EXPECT_EQ(total.log_dropped, 55U);
+  EXPECT_EQ(total.store.decides, 11U);
+  EXPECT_EQ(total.store.charges, 22U);
+  EXPECT_EQ(total.store.refunds, 33U);
+  EXPECT_EQ(total.store.renewals, 44U);
   EXPECT_EQ(total.blocks, 44U);
   EXPECT_EQ(total.blocks_dropped, 11U);
   EXPECT_EQ(total.block_rejections_lost, 55U);
   EXPECT_EQ(total.block_names_displaced, 22U);
-  EXPECT_EQ(total.charges_unrefundable, 33U);
+  EXPECT_EQ(total.store.charges_unrefundable, 33U);
   EXPECT_EQ(total.auth_failures_forgotten, 44U);
   EXPECT_EQ(total.dynamic_limits_skipped, 77U);
   EXPECT_EQ(total.shadow_checks_skipped, 66U);
@@ -166,7 +181,7 @@ TEST(Gauges, ShowWhatIsAndFollowWhatGrows) {
   report.blocks_dropped = 11;
   report.block_rejections_lost = 16;
   report.block_names_displaced = 12;
-  report.charges_unrefundable = 13;
+  report.store.charges_unrefundable = 13;
   report.auth_failures_forgotten = 14;
   report.dynamic_limits_skipped = 4;
   gauges.show(report,

@@ -163,6 +163,12 @@ std::string summary(const rules::RuleList& list, const rules::EnvoyRules* trees)
                             : fmt::format("{}, {}", counted(list.rules.size(), "rule"), limits);
 }
 
+// Warnings are shown above.
+std::string verdict(const config::Diagnostics& diagnostics) {
+  if (diagnostics.warnings() == 0) return "nothing wrong";
+  return fmt::format("valid, {}", counted(diagnostics.warnings(), "warning"));
+}
+
 // `trees`: null if there are none, or they were not read.
 ExitCode report(const app::Configuration& configuration, const rules::EnvoyRules* trees,
                 const config::Diagnostics& diagnostics, const CheckOptions& options) {
@@ -177,7 +183,8 @@ ExitCode report(const app::Configuration& configuration, const rules::EnvoyRules
     output.write(
         fmt::format("{},\"rules\":[{}]{}}}\n", mistakes, json_of(configuration, now), domains));
   } else {
-    output.write(fmt::format("{}: {}, nothing wrong\n", options.file, summary(list, trees)));
+    output.write(
+        fmt::format("{}: {}, {}\n", options.file, summary(list, trees), verdict(diagnostics)));
     if (!list.rules.empty()) output.write("\n" + table_of(configuration, now, output));
     if (trees != nullptr) output.write("\n" + table_of(*trees, output));
     if (list.unmatched == rules::Unmatched::reject) {
@@ -237,8 +244,10 @@ ExitCode check(const CheckOptions& options) {
     if (!room) diagnostics.error(std::move(room.error()));
   }
   const bool is_bad = !diagnostics.ok();
-  if (is_bad && (options.offline || !configuration.is_well_formed)) {
-    return report_mistakes(diagnostics, options);
+  if (is_bad && options.offline) return report_mistakes(diagnostics, options);
+  if (is_bad && !configuration.is_well_formed) {
+    return report_mistakes(diagnostics, options,
+                           "; what the file names is checked once it has no mistake");
   }
   std::shared_ptr<const rules::EnvoyRules> trees;
   if (!options.offline) trees = look_around(configuration, options, diagnostics);

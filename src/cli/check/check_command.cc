@@ -34,7 +34,8 @@ void add_check(CLI::App& program, Action& action) {
   CLI::App* command =
       program.add_subcommand("check", "Validate a configuration; show the bound of each rule");
   CLI::Option* file =
-      command->add_option("file", options->file, "Configuration or rules")->type_name("FILE");
+      command->add_option("-c,--config,file", options->file, "Configuration or rules")
+          ->type_name("FILE");
   command->add_flag("--json", options->json, "One JSON object");
   CLI::Option* offline = command->add_flag("--offline", options->offline, "Check the file alone");
   command

@@ -66,7 +66,7 @@ ExitCode explain_request(const ExplainOptions& options, const app::Configuration
   if (options.json) {
     tell_json(*request, story, *op, output);
   } else {
-    tell(*request, story, *op, output);
+    tell(*request, story, *op, options.repeat, output);
   }
   const bool passes = op->action == engine::Action::pass && !fails_at_routes(story, *op);
   return output.finish(kCommand, passes ? ExitCode::ok : ExitCode::negative);

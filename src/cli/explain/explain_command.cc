@@ -13,7 +13,8 @@ constexpr const char* kExplainFooter =
     R"(Takes one request through a configuration and shows each step: the normalised path, the
 client, every rule and why it applies or not, its key, its limits, and the decision; for a gateway
 also the route and the upstream. All counters start at zero; --repeat sends the request several
-times and explains the last.
+times and explains the last. For rules that count some responses only (`count`), each response
+before the last is assumed to be one that counts.
 
 A --descriptor beside the request is for rules that match its entries. Without a request, the
 descriptors are checked against the envoyproxy/ratelimit trees of the configuration (rules_from), as

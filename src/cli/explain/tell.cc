@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -74,6 +75,15 @@ std::string client_text(const Story& story) {
   if (story.client.asn != 0) add("asn", std::to_string(story.client.asn));
   if (!story.client.why.empty()) text += fmt::format(" ({})", story.client.why);
   return text;
+}
+
+// No response is known, and rules may count by it.
+std::string repeat_text(const Story& story, std::uint32_t repeat) {
+  const bool counts_responses = std::ranges::any_of(story.rules, [](const RuleStory& one) {
+    return one.mismatch.empty() && one.rule->count.has_value();
+  });
+  return fmt::format("the last of {} requests{}", repeat,
+                     counts_responses ? "; the responses to the others are assumed to count" : "");
 }
 
 std::string key_text(const RuleStory& story) {
@@ -230,7 +240,7 @@ std::string client_json(const Story& story) {
 }  // namespace
 
 void tell(const ExplainedRequest& request, const Story& story, const engine::Op& op,
-          Output& output) {
+          std::uint32_t repeat, Output& output) {
   output.write(fmt::format("request   {} {}\n", request.method, request.target));
   output.write(fmt::format("path      {}\n", story.path));
   if (!story.decoded_path.empty()) {
@@ -238,6 +248,7 @@ void tell(const ExplainedRequest& request, const Story& story, const engine::Op&
   }
   output.write(fmt::format("host      {}\n", story.host));
   output.write(fmt::format("client    {}\n", client_text(story)));
+  if (repeat > 1) output.write(fmt::format("repeat    {}\n", repeat_text(story, repeat)));
   output.write(story.rules.empty() ? "rules     none evaluated\n" : "rules\n");
   for (const RuleStory& rule : story.rules) output.write(rule_lines(rule, output));
   output.write(fmt::format("decision  {}\n", verdict_text(story, op, output)));

@@ -6,10 +6,13 @@
 #include "cli/terminal.h"
 #include "engine/op.h"
 
+#include <cstdint>
+
 namespace sluice::cli {
 
+// The request was sent `repeat` times, and this is the last.
 void tell(const ExplainedRequest& request, const Story& story, const engine::Op& op,
-          Output& output);
+          std::uint32_t repeat, Output& output);
 void tell_json(const ExplainedRequest& request, const Story& story, const engine::Op& op,
                Output& output);
 

@@ -72,7 +72,9 @@ std::string gap_text(const LogGap& gap) {
 
 std::string gaps_text(const std::vector<LogGap>& gaps, std::string_view file) {
   if (gaps.empty()) return {};
-  std::string text = fmt::format("\nRules of {} that this log cannot decide:\n", file);
+  std::string text = fmt::format(
+      "\nThe log lacks what these rules of {} need; they were decided as if no request had it:\n",
+      file);
   for (const LogGap& gap : gaps) text += fmt::format("  {}\n", gap_text(gap));
   return text;
 }

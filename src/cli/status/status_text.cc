@@ -123,6 +123,28 @@ std::string configuration(const Object& of) {
   return text;
 }
 
+// What to do where a newer file is not in force; empty where it is.
+std::string file_warning(const Object& of) {
+  if (text_of(object_of(of, "last_reload"), "result") != "error") return {};
+  const std::string file = text_of(of, "file");
+  return fmt::format(
+      "the newer {} is not in force; 'sluice check {}' says what is wrong with it, and the server "
+      "reloads it once it is corrected",
+      file, file);
+}
+
+// Of an error, the first line; the others have its details.
+std::string rules_warning(const Object& of) {
+  const Object rules = object_of(of, "rules_from");
+  const std::string_view error = find_as<std::string_view>(rules, "error").value_or("");
+  if (error.empty()) return {};
+  const std::string source = text_of(rules, "source");
+  return fmt::format(
+      "the rules of {} are not in force: {}; 'sluice check' on that file says all that is wrong, "
+      "and the server reloads it once it is corrected",
+      source.empty() ? "their file" : source, harmless(error.substr(0, error.find('\n'))));
+}
+
 std::string listeners(const std::vector<Object>& all) {
   std::string text;
   for (const Object& one : all) {
@@ -193,7 +215,11 @@ Parsed<StatusText> status_text(std::string_view json, const Output& style) {
   const auto line = [&lines](std::string_view name, const std::string& value) {
     lines += fmt::format("{:<15}{}\n", name, value);
   };
-  line("configuration", configuration(object_of(status, "configuration")));
+  const Object of_file = object_of(status, "configuration");
+  line("configuration", configuration(of_file));
+  for (const std::string& text : {file_warning(of_file), rules_warning(of_file)}) {
+    if (!text.empty()) line("warning", text);
+  }
   line("listeners", listeners(objects_of(status, "listeners")));
   line("connections", fmt::format("{}, {} evicted, {} rejected", number_of(status, "connections"),
                                   number_of(status, "connections_evicted"),

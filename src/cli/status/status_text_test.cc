@@ -41,6 +41,26 @@ TEST(StatusText, ShowsWhatTheServerSays) {
   EXPECT_FALSE(read(R"({"state":"draining"})")->is_serving);
 }
 
+// Whoever reads that a file is wrong reads what to do about it.
+TEST(StatusText, SaysWhatToDoAboutAFileThatIsNotInForce) {
+  const std::string of_file = shown(
+      R"({"state":"serving","configuration":{"file":"a.yaml",
+          "last_reload":{"at":"then","result":"error"},"rules_from":null}})");
+  EXPECT_THAT(of_file, HasSubstr("\nwarning        the newer a.yaml is not in force; 'sluice check "
+                                 "a.yaml' says what is wrong with it"));
+  const std::string of_rules = shown(
+      R"({"state":"serving","configuration":{"file":"a.yaml","last_reload":null,
+          "rules_from":{"source":"/etc/rules.yaml","error":"rules.yaml:2:1: first\nsecond"}}})");
+  EXPECT_THAT(of_rules, HasSubstr("\nwarning        the rules of /etc/rules.yaml are not in force: "
+                                  "rules.yaml:2:1: first; 'sluice check'"));
+  EXPECT_THAT(of_rules, Not(HasSubstr("second")));
+  const std::string good = shown(
+      R"({"state":"serving","configuration":{"file":"a.yaml",
+          "last_reload":{"at":"then","result":"success"},
+          "rules_from":{"source":"r.yaml","error":null}}})");
+  EXPECT_THAT(good, Not(HasSubstr("warning")));
+}
+
 // Members of another type than expected count as absent.
 TEST(StatusText, PassesOverWhatItDoesNotUnderstand) {
   EXPECT_EQ(shown(R"({"state":1,"workers":"two","requests":[1],"listeners":{"a":1},"keys":null,

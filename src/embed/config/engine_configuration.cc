@@ -1,6 +1,5 @@
 #include "embed/config/engine_configuration.h"
 
-#include "base/duration.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "config/formats.h"
@@ -45,9 +44,7 @@ class SectionReader {
     const Reader reader{map, rules_from_section(), checked_};
     RulesFileConfig rules;
     rules.file = files.resolve(reader.find("file"), "rules_from.file", folder_);
-    if (reader.has("poll_interval")) {
-      rules.poll_interval = parse_duration(reader.text("poll_interval")).value();
-    }
+    reader.take("poll_interval", rules.poll_interval);
     rules.has_own_last_good_file = reader.has("last_good_file");
     if (rules.has_own_last_good_file) {
       rules.last_good_file =
@@ -233,8 +230,7 @@ class SectionReader {
     }
     policy.issuers = texts(reader, "issuer");
     policy.audiences = texts(reader, "audience");
-    if (reader.has("clock_skew"))
-      policy.clock_skew = parse_duration(reader.text("clock_skew")).value();
+    reader.take("clock_skew", policy.clock_skew);
     policy.user_claim = reader.text("user", policy.user_claim);
     policy.tenant_claim = reader.text("tenant");
     policy.tier_claim = reader.text("tier");

@@ -372,7 +372,15 @@ Section configuration_section_with(std::vector<config::Key> server_keys) {
                 .shape = list_of(map_of(override_section)),
                 .meaning = "Other limits for single subjects."}},
       .at_least_one = {{"rules", "rules_from"}},
-      .hints = rules::rules_file_section().hints};
+      .hints = {{"location", "write routes: [{path: /x/**, upstream: app}]"},
+                {"proxy_pass",
+                 "write upstreams: {app: {servers: [127.0.0.1:3000]}}, and routes: [{path: /**, "
+                 "upstream: app}]"},
+                {"timeout",
+                 "write response_timeout or request_timeout in an upstream, or header_timeout "
+                 "under 'gateway'"},
+                {"zone", rules::kZoneRemedy}}};
+  for (const config::Hint& hint : rules::rules_file_section().hints) section.hints.push_back(hint);
   for (config::Key& key : server_keys) section.keys.push_back(std::move(key));
   for (config::Key key : rules::rules_file_section().keys) {
     key.required = false;  // rules may be elsewhere

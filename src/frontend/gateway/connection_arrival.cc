@@ -71,7 +71,6 @@ Connection::Step Connection::shake_hands() {
   const net::IoResult result = stream_.establish();
   if (result.is_blocked()) return Step::wait;
   if (!result.is_done()) return is_plain_http(result) ? explain_tls() : Step::gone;
-  if (is_outdated()) return Step::gone;
   if (stream_.tls() != nullptr) {
     tls_subject_ = stream_.tls()->verified_subject();
     if (!tls_subject_.empty()) certificate_until_ = stream_.tls()->peer_valid_until();

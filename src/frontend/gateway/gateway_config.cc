@@ -1,9 +1,7 @@
 #include "frontend/gateway/gateway_config.h"
 
 #include "base/descriptor_limit.h"
-#include "base/duration.h"
 #include "base/text.h"
-#include "config/formats.h"
 #include "config/secret_file.h"
 #include "frontend/gateway/gateway_grammar.h"
 #include "rules/formats.h"
@@ -155,15 +153,15 @@ class GatewayReader {
   void gateway(const Node& map) {
     const Reader reader{map, gateway_section(), checked_};
     GatewayOptions& options = options_;
-    take_bytes(reader, "max_body_size", options.max_body_size);
-    take(reader, "header_timeout", options.header_timeout);
-    take(reader, "keepalive_timeout", options.keepalive_timeout);
-    take(reader, "min_upload_rate", options.min_upload_rate);
-    take(reader, "upload_rate_interval", options.upload_rate_interval);
-    take(reader, "min_download_rate", options.min_download_rate);
-    take(reader, "download_rate_interval", options.download_rate_interval);
-    take(reader, "keepalive_requests", options.keepalive_requests);
-    take(reader, "max_connections_per_ip", options.max_connections_per_ip);
+    reader.take_size("max_body_size", options.max_body_size);
+    reader.take("header_timeout", options.header_timeout);
+    reader.take("keepalive_timeout", options.keepalive_timeout);
+    reader.take("min_upload_rate", options.min_upload_rate);
+    reader.take("upload_rate_interval", options.upload_rate_interval);
+    reader.take("min_download_rate", options.min_download_rate);
+    reader.take("download_rate_interval", options.download_rate_interval);
+    reader.take("keepalive_requests", options.keepalive_requests);
+    reader.take("max_connections_per_ip", options.max_connections_per_ip);
     take_head_limits(reader, options.head);
     options.trusts_request_ids = reader.flag("trust_request_ids", false);
     options.adds_via = reader.flag("via", true);
@@ -189,7 +187,7 @@ class GatewayReader {
       most = std::min(most, room);
       return;
     }
-    take(Reader{*gateway, gateway_section(), checked_}, kKey, most);
+    Reader{*gateway, gateway_section(), checked_}.take(kKey, most);
     if (most <= room) return;
     diagnostics_.warning(
         *node,
@@ -279,7 +277,7 @@ class GatewayReader {
     options.when = when == "on_rejection"      ? frontend::Emission::on_rejection
                    : when == "below_threshold" ? frontend::Emission::below_threshold
                                                : frontend::Emission::always;
-    take(reader, "threshold_percent", options.threshold_percent);
+    reader.take("threshold_percent", options.threshold_percent);
     if (options.when != frontend::Emission::below_threshold && reader.has("threshold_percent")) {
       diagnostics_.error(*reader.find("threshold_percent"),
                          "headers are not written by how much is left",
@@ -318,25 +316,14 @@ class GatewayReader {
   // Headers must fit one buffer, and another one when forwarded with the added headers.
   void take_head_limits(const Reader& reader, net::HeadLimits& head) const {
     constexpr std::size_t kRoom = std::size_t{30} << 10U;
-    take_bytes(reader, "max_request_line_size", head.start_line_bytes);
-    take_bytes(reader, "max_headers_size", head.header_bytes);
-    take(reader, "max_headers_count", head.headers);
+    reader.take_size("max_request_line_size", head.start_line_bytes);
+    reader.take_size("max_headers_size", head.header_bytes);
+    reader.take("max_headers_count", head.headers);
     if (head.start_line_bytes + head.header_bytes <= kRoom) return;
     const Node* const node = reader.find("max_headers_size");
     diagnostics_.error(node != nullptr ? *node : *reader.find("max_request_line_size"),
                        "headers of that size do not fit",
                        "max_request_line_size and max_headers_size are at most 30KiB together");
-  }
-  static void take_bytes(const Reader& reader, std::string_view key, std::size_t& into) {
-    if (reader.has(key)) into = config::parse_size(reader.text(key)).value();
-  }
-
-  static void take(const Reader& reader, std::string_view key, Nanos& into) {
-    if (reader.has(key)) into = parse_duration(reader.text(key)).value();
-  }
-  template <class Number>
-  static void take(const Reader& reader, std::string_view key, Number& into) {
-    if (const auto number = reader.number(key)) into = static_cast<Number>(*number);
   }
 
   [[nodiscard]] UpstreamOptions upstream(std::string name, const Node& map) {
@@ -351,7 +338,7 @@ class GatewayReader {
       }
       const Reader one{*node, server_section(), checked_};
       if (one.has("address")) server.endpoint = net::Endpoint::parse(one.text("address")).value();
-      take(one, "weight", server.weight);
+      one.take("weight", server.weight);
     }
     const std::string_view balance = reader.text("balance", "round_robin");
     options.balance = balance == "client_hash"         ? Balance::client_hash
@@ -360,15 +347,15 @@ class GatewayReader {
     if (const auto most = reader.number("keepalive_connections")) {
       options.keepalive_connections = static_cast<std::size_t>(*most);
     }
-    take(reader, "connect_timeout", options.connect_timeout);
-    take(reader, "send_timeout", options.send_timeout);
-    take(reader, "response_timeout", options.response_timeout);
-    take(reader, "read_timeout", options.read_timeout);
-    take(reader, "request_timeout", options.request_timeout);
-    take(reader, "keepalive_timeout", options.keepalive_timeout);
-    take(reader, "retries", options.retries);
-    take(reader, "max_consecutive_failures", options.max_consecutive_failures);
-    take(reader, "ejection_time", options.ejection_time);
+    reader.take("connect_timeout", options.connect_timeout);
+    reader.take("send_timeout", options.send_timeout);
+    reader.take("response_timeout", options.response_timeout);
+    reader.take("read_timeout", options.read_timeout);
+    reader.take("request_timeout", options.request_timeout);
+    reader.take("keepalive_timeout", options.keepalive_timeout);
+    reader.take("retries", options.retries);
+    reader.take("max_consecutive_failures", options.max_consecutive_failures);
+    reader.take("ejection_time", options.ejection_time);
     options.host_header = reader.text("host_header");
     if (const Node* node = reader.find("tls")) {
       options.tls = upstream_tls(options.name, *node);

@@ -141,20 +141,24 @@ class GatewayFrontend final : public Frontend {
       const LoadParts& parts, config::Diagnostics& diagnostics) override {
     auto loaded = std::make_shared<GatewayConfig>(own(*read));
     loaded->tls = load_tls(loaded->tls_files, parts, diagnostics);
-    loaded->options = metered(*loaded->options, parts.registry);
     return loaded;
   }
   // Routes read paths as the rules do.
   [[nodiscard]] std::shared_ptr<const FrontendConfig> with_paths(
-      const std::shared_ptr<const FrontendConfig>& in_force, const FrontendConfig& read,
-      const LoadParts& parts) override {
+      const std::shared_ptr<const FrontendConfig>& in_force, const FrontendConfig& read) override {
     auto next = std::make_shared<GatewayConfig>(own(*in_force));
-    next->options = metered(*own(read).options, parts.registry);
+    next->options = own(read).options;
     return next;
   }
-  [[nodiscard]] std::optional<std::vector<std::string>> kept_upstreams(
+  [[nodiscard]] std::shared_ptr<const FrontendConfig> accepted(
+      std::shared_ptr<const FrontendConfig> next, metrics::Registry& registry) override {
+    auto metered_one = std::make_shared<GatewayConfig>(own(*next));
+    metered_one->options = metered(*metered_one->options, registry);
+    return metered_one;
+  }
+  [[nodiscard]] std::vector<std::string> replaced_upstreams(
       const FrontendConfig& before, const FrontendConfig& now) const override {
-    return gateway::kept_upstreams(own(before).options->upstreams, own(now).options->upstreams);
+    return gateway::replaced_upstreams(own(before).options->upstreams, own(now).options->upstreams);
   }
   [[nodiscard]] std::unique_ptr<FrontendWorker> on_worker(
       const frontend::WorkerParts& parts,

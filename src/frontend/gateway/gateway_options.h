@@ -66,15 +66,15 @@ struct UpstreamOptions {
   return now.tls == nullptr && now == before;
 }
 
-// Names of the upstreams that survive a reload.
-[[nodiscard]] inline std::vector<std::string> kept_upstreams(
+// Names of the upstreams that do not survive a reload.
+[[nodiscard]] inline std::vector<std::string> replaced_upstreams(
     std::span<const UpstreamOptions> before, std::span<const UpstreamOptions> now) {
-  std::vector<std::string> kept;
-  for (const UpstreamOptions& one : now) {
-    const auto old = std::ranges::find(before, one.name, &UpstreamOptions::name);
-    if (old != before.end() && is_same_upstream(*old, one)) kept.push_back(one.name);
+  std::vector<std::string> replaced;
+  for (const UpstreamOptions& one : before) {
+    const auto next = std::ranges::find(now, one.name, &UpstreamOptions::name);
+    if (next == now.end() || !is_same_upstream(one, *next)) replaced.push_back(one.name);
   }
-  return kept;
+  return replaced;
 }
 
 struct RouteOptions {

@@ -66,11 +66,6 @@ Parsed<void> RuleSync::load() {
   return tl::unexpected(why_not());
 }
 
-bool RuleSync::sync() {
-  const std::scoped_lock turn{turn_};
-  return attempt(true) != Attempt::failed;
-}
-
 // After an unsettled reading the next one follows soon, as after a failure. While the source is
 // being written a notice is kept for later, whatever its cause: sync_now() is called for changes of
 // other files, too.

@@ -55,9 +55,6 @@ class RuleSync {
   // The first part of start() alone.
   [[nodiscard]] Parsed<void> load();
 
-  // One attempt. Whether the source returned content, valid or not.
-  bool sync();
-
   // The thread's job. A source that is being written is not read. A change that the watch reported,
   // or a request by sync_now(), is applied at once. A change found by the interval may be half of
   // one: it is applied when two readings in a row are equal.
