@@ -32,7 +32,8 @@ struct Check {
   OnChange change = OnChange::keep;  // how to treat a state that another limit wrote
   OnTableFull on_table_full = OnTableFull::approximate;
 
-  bool probe = false;  // only whether it would be admitted: nothing is charged
+  // Only whether it would be admitted: nothing is charged, unless rejected requests count.
+  bool probe = false;
 
   // For stores with a cache of their own.
   bool may_be_refunded = false;  // a rejection may end before its time
@@ -77,10 +78,10 @@ enum class Source : std::uint8_t {
 enum class GroupVerdict : std::uint8_t {
   admitted,
   rejected,
-  // Without answers: these groups never bind, and nobody is told numbers of them.
+  // Without answers: these groups never bind, and no client is told numbers of them.
   open,       // the store cannot be reached, and the limits do not apply meanwhile
   closed,     // the store cannot be reached, and the request is to be rejected with 503
-  not_asked,  // another group had rejected the request by then
+  not_asked,  // another group rejected the request before this one was decided
 };
 
 // The limits of one rule for one subject, of which there is one key at a shared store: checks one
@@ -112,8 +113,8 @@ struct Call {
   // Once completed: no group rejected it, and none is closed.
   bool admitted = false;
 
-  // Completed later: called once, by the calling worker, after decide_all() has returned. Null: the
-  // caller does not wait, as for local limits alone.
+  // Completed later: called once, by the calling worker, after decide_all() has returned. May be
+  // null only if all limits are local.
   void (*completed)(Call&) noexcept = nullptr;
   void* owner = nullptr;
   // For the store, while the call is in flight.

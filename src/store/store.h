@@ -57,7 +57,7 @@ class Store {
   // A slot of a request that is still in flight: its time begins anew.
   virtual void renew(const Check& check, Holding& slot, Now now) noexcept = 0;
   // The charge stays, and the caller drops the holding: to be called for each one that is not
-  // refunded.
+  // refunded. Only a store that gave the holding a ticket has to know.
   void keep(Holding& holding) noexcept {
     if (holding.ticket != 0) [[unlikely]]
       drop(holding);
