@@ -145,8 +145,8 @@ inline constexpr Metric kBlockNamesDisplaced{
 inline constexpr Metric kChargesUnrefundable{
     .name = "sluice_charges_unrefundable_total",
     .help =
-        "Charges for a cost known late that cannot be refunded: the request held too many "
-        "charges."};
+        "Charges for a cost that was raised later and can no longer be refunded: it was raised too "
+        "often."};
 inline constexpr Metric kAuthFailuresForgotten{
     .name = "sluice_auth_failures_forgotten_total",
     .help =
