@@ -186,16 +186,14 @@ TEST_F(ControlTest, AMissingFileThatIsReadWithTheTextIsWatched) {
   write("sluice.yaml",
         std::string{kServing} + std::string{kTwoRules} +
             "upstreams: {app: {servers: ['127.0.0.1:1'], tls: {ca_file: ca.pem}}}\n");
-  control_->reload();
-  ASSERT_TRUE(says("ca.pem"));
+  ASSERT_TRUE(until([&] { return says("ca.pem"); }));  // no event is left that would reload
   ASSERT_EQ(rules(), 1U);
   const sluice::testing::Authority authority{folder_, "ca"};
   EXPECT_TRUE(until([&] { return rules() == 2; }));
 
   write("sluice.yaml", serving + std::string{kOneRule} +
                            "gateway: {ratelimit_headers: {partition_secret_file: secret}}\n");
-  control_->reload();
-  ASSERT_TRUE(says("/secret"));
+  ASSERT_TRUE(until([&] { return says("/secret"); }));
   ASSERT_EQ(rules(), 2U);
   std::ofstream{path("new")} << "a secret of more than 32 bytes, for partitions";
   std::filesystem::permissions(path("new"), std::filesystem::perms::owner_read);
