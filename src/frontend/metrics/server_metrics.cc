@@ -35,6 +35,7 @@ std::span<const Metric* const> server_metrics() noexcept {
                                    &kTableRefundsLost,
                                    &kBlocks,
                                    &kBlocksDropped,
+                                   &kBlockRejectionsLost,
                                    &kBlockNamesDisplaced,
                                    &kChargesUnrefundable,
                                    &kAuthFailuresForgotten,
