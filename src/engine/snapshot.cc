@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace sluice::engine {
 namespace {
@@ -230,7 +231,7 @@ Parsed<void> Snapshot::plan_overrides(Now now) {
 
 Parsed<void> Snapshot::plan_override(std::uint32_t permille, const Plan& plan,
                                      std::span<const PlannedLimit> limits, Now now) {
-  constexpr store::LimitNumber kNone = store::kLimitNumbers + 1;
+  constexpr auto kNone = std::numeric_limits<store::LimitNumber>::max();
   std::vector<store::LimitNumber>& numbers = multiplied_[permille];
   numbers.resize(limits_, kNone);
   for (const PlannedLimit& limit : limits) {
