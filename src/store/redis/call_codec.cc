@@ -67,11 +67,7 @@ void add_charge(CallArguments& to, const SharedCharge& charge) {
 void write_refunds(CallArguments& to, std::string_view operation,
                    std::span<const Refunding> refunds, SharedSequence number) {
   add_head(to, operation, number);
-  for (const Refunding& refund : refunds) {
-    add_field(to, refund.field);
-    to.add(std::int64_t{refund.amount});
-    add_charge(to, refund.charge);
-  }
+  append_refunds(to, refunds);
 }
 
 void write_charges(CallArguments& to, std::string_view operation,
@@ -172,6 +168,14 @@ void write_correct(CallArguments& to, const SharedCheck& check, const SharedChar
 
 void write_refund(CallArguments& to, std::span<const Refunding> refunds, SharedSequence number) {
   write_refunds(to, "refund", refunds, number);
+}
+
+void append_refunds(CallArguments& to, std::span<const Refunding> refunds) {
+  for (const Refunding& refund : refunds) {
+    add_field(to, refund.field);
+    to.add(std::int64_t{refund.amount});
+    add_charge(to, refund.charge);
+  }
 }
 
 void write_release(CallArguments& to, std::span<const Refunding> leases, SharedSequence number) {

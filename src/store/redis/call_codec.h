@@ -113,6 +113,8 @@ void write_settle(CallArguments& to, std::span<const SharedCheck> checks, Shared
 void write_correct(CallArguments& to, const SharedCheck& check, const SharedCharge& charge,
                    SharedSequence number, WallTime wall);
 void write_refund(CallArguments& to, std::span<const Refunding> refunds, SharedSequence number);
+// Further refunds of the same key, behind those of write_refund().
+void append_refunds(CallArguments& to, std::span<const Refunding> refunds);
 void write_release(CallArguments& to, std::span<const Refunding> leases, SharedSequence number);
 // The amounts do not matter: slots are renewed as a whole.
 void write_renew(CallArguments& to, std::span<const Refunding> leases, SharedSequence number);

@@ -88,6 +88,32 @@ TEST_F(ShippedFunctions, GiveEveryKeyAnEnd) {
   EXPECT_GT(redis_.ask({"PTTL", key_}).number, 290'000);
 }
 
+// Refunds that were waiting for each other travel in one call.
+TEST_F(ShippedFunctions, RefundAFieldSeveralTimesInOneCall) {
+  const Limit buckets{.algorithm = Algorithm::token_bucket, .amount = 100, .period = 1h};
+  const Limit windows{.algorithm = Algorithm::fixed_window, .amount = 100, .period = 366 * 24h};
+  const Limit logs{.algorithm = Algorithm::sliding_log, .amount = 100, .period = 1h};
+  const Limit slots{.algorithm = Algorithm::concurrency, .amount = 100};
+  FieldId field = 20;
+  for (const Limit& of : {buckets, windows, logs, slots}) {
+    const SharedLimit limit = limit_of(of);
+    const SharedCheck check{.limit = &limit, .field = ++field, .cost = 10};
+    std::vector<Refunding> refunds;
+    for (int i = 0; i < 3; ++i) {
+      write_decide(arguments_, {&check, 1}, wall());
+      const SharedAnswer answer = answer_of(call("FCALL", library_.name, key_), limit);
+      refunds.push_back({.field = field, .charge = answer.charge, .amount = 7});
+    }
+    write_refund(arguments_, std::span{refunds}.first(1), {});
+    append_refunds(arguments_, std::span{refunds}.subspan(1));
+    (void)call("FCALL", library_.name, key_);
+    write_peek(arguments_, {&check, 1}, wall());
+    EXPECT_EQ(answer_of(call("FCALL_RO", library_.read_only_name, key_), limit).decision.remaining,
+              91U)
+        << limit.text;
+  }
+}
+
 TEST_F(ShippedFunctions, PeekWithoutWriting) {
   const SharedLimit limit = limit_of({.algorithm = Algorithm::gcra, .amount = 5, .period = 1h});
   const SharedCheck check{.limit = &limit, .field = 7};

@@ -15,6 +15,8 @@
 --            refund, release, renew         FIELD AMOUNT MARK TICKS CHARGED EDITION
 --            give_back                      FIELD SEQUENCE AMOUNT
 --
+--            Refunds, releases and renewals may name a field several times.
+--
 --            LIMIT is the limit as text, CHANGE is keep, proportional or reset, MODE is charge or
 --            probe (decide), lease or seat (reserve), EDGES are the four edges of the previous,
 --            current and next window (calendar) or `-`. Times are microseconds.

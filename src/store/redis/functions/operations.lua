@@ -52,9 +52,19 @@ local function refund_to(call, field, paid, amount)
   end
 end
 
+-- A field may be named several times: each refund finds what the one before has left.
+local function opener(call)
+  local fields = {}
+  return function(i, check)
+    fields[check.name] = fields[check.name] or open(call, i, check)
+    return fields[check.name]
+  end
+end
+
 local function refund(call)
+  local open_once = opener(call)
   for i, check in ipairs(call.checks) do
-    refund_to(call, open(call, i, check), check.charge, check.amount)
+    refund_to(call, open_once(i, check), check.charge, check.amount)
   end
   return STATUS_DONE
 end
@@ -101,8 +111,9 @@ local function renewed(call, field, paid)
 end
 
 local function renew(call)
+  local open_once = opener(call)
   for i, check in ipairs(call.checks) do
-    reply_with(call, renewed(call, open(call, i, check), check.charge))
+    reply_with(call, renewed(call, open_once(i, check), check.charge))
   end
   return STATUS_DONE
 end
