@@ -13,6 +13,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,10 +53,13 @@ struct Request {
     call.clear();
     call.kind = kind;
     for (const auto& group : groups) {
-      const std::size_t first = call.count;
-      for (const Check& check : group) call.checks[call.count++] = check;
-      call.group_from(first);
+      add_group({group.begin(), group.size()});
     }
+  }
+  void add_group(std::span<const Check> checks) {
+    const std::size_t first = call.count;
+    for (const Check& check : checks) call.checks[call.count++] = check;
+    call.group_from(first);
   }
   [[nodiscard]] bool is_over() const { return completion == Completion::now || completed > 0; }
   [[nodiscard]] const Decision& decision(std::size_t i = 0) const {
@@ -98,8 +102,16 @@ class ContractFixture : public ::testing::TestWithParam<Subject> {
   [[nodiscard]] static Digest key(const std::string& name) {
     return KeyDigest{{.first = 1, .second = 2}}.add(1, name).finish();
   }
+  // All of one rule and subject, so that any of them may be in one group: limits that `name` tells
+  // apart.
   [[nodiscard]] static Check check(LimitNumber limit, const std::string& name, Cost cost = 1) {
-    return {.key = key(name), .limit = limit, .cost = cost, .may_be_refunded = true};
+    const Digest subject = key("");
+    const std::uint64_t salt = key(name).low ^ subject.low;
+    return {.key = {.low = subject.low ^ salt, .high = subject.high},
+            .salt = salt,
+            .limit = limit,
+            .cost = cost,
+            .may_be_refunded = true};
   }
 
   void pass(Nanos time) { now_.mono += time; }

@@ -318,8 +318,7 @@ class Histories : public ContractFixture {
 
   void decide_group(const std::vector<Twin*>& twins, const std::vector<Check>& checks) {
     Request request;
-    for (const Check& of : checks) request.call.checks[request.call.count++] = of;
-    request.call.group_from(0);
+    request.add_group(checks);
     decide(request);
 
     std::vector<Cell> after;
@@ -331,6 +330,8 @@ class Histories : public ContractFixture {
       admitted &= outcomes.back().decision.allowed();
     }
     ASSERT_EQ(request.call.admitted, admitted);
+    // What an earlier reply said holds, and its numbers may be older than those of today.
+    if (request.call.groups[0].source == Source::denied_until) return;
     for (std::size_t i = 0; i < twins.size(); ++i) {
       take_outcome(*twins[i], checks[i], admitted, after[i], outcomes[i], request, i);
     }

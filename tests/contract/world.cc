@@ -1,7 +1,9 @@
 #include "contract/world.h"
 
 #include "base/random.h"
+#include "contract/table_authority.h"
 #include "store/local/local_authority.h"
+#include "store/shared/shared_stores.h"
 #include "support/awkward_store.h"
 
 #include <algorithm>
@@ -92,6 +94,89 @@ class AwkwardWorld final : public World {
   testing::AwkwardStores stores_;
 };
 
+// The product's store, over an authority that is a table: everything but the commands of Redis.
+class SharedWorld final : public World {
+ public:
+  SharedWorld(std::uint64_t seed, Now now)
+      : order_(seed),
+        local_(new_table(now)),
+        shared_(new_table(now)),
+        truth_(*shared_),
+        stores_(*local_, &TableTruth::compile, 2, [this] { return connect(); }, options(seed)) {
+    stores_.limits().set_shared_secret({.first = 3, .second = 4});
+  }
+
+  store::Stores& stores() override { return recorder_; }
+  Sharing terms(OnFailure on_failure) const override {
+    return {.mode = Mode::exact, .on_failure = on_failure};
+  }
+  void deliver(Now now) override {
+    bool moved = true;
+    while (moved) {
+      arrive(now);
+      moved = false;
+      for (TableAuthority* const one : authorities_) one->let_arrive(order_);
+      for (TableAuthority* const one : authorities_) moved |= one->has_arrivals();
+      for (store::Store* const one : workers_) one->advance(now);
+    }
+  }
+  bool completes_later() const override { return true; }
+  bool shows_allocations() const override { return false; }
+  Nanos budget() const override { return store::SharedStoreOptions{}.budget; }
+  void arrive(Now now) override {
+    std::shuffle(authorities_.begin(), authorities_.end(), order_);
+    for (store::Store* const one : workers_) one->advance(now);
+    for (TableAuthority* const one : authorities_) {
+      while (one->move_any(order_, now)) {
+      }
+    }
+  }
+  void lose() override {
+    for (TableAuthority* const one : authorities_) one->lose();
+  }
+
+ private:
+  // Small tables, which are quickly made. Without a breaker: requests that are lost have to wait.
+  static store::SharedStoreOptions options(std::uint64_t seed) {
+    return {.seed = seed,
+            .failures_max = UINT32_MAX,
+            .calls_max = 128,
+            .groups_max = 512,
+            .holdings_max = 256};
+  }
+  // Remembers the stores, which need turns.
+  class Recorder final : public store::Stores {
+   public:
+    Recorder(store::Stores& stores, std::vector<store::Store*>& made)
+        : stores_(stores), made_(made) {}
+    store::Limits& limits() noexcept override { return stores_.limits(); }
+    std::unique_ptr<store::Store> for_worker(unsigned workers) override {
+      auto made = stores_.for_worker(workers);
+      made_.push_back(made.get());
+      return made;
+    }
+
+   private:
+    store::Stores& stores_;
+    std::vector<store::Store*>& made_;
+  };
+
+  std::unique_ptr<store::Authority> connect() {
+    auto made = std::make_unique<TableAuthority>(truth_);
+    authorities_.push_back(made.get());
+    return made;
+  }
+
+  Random order_;
+  std::unique_ptr<LocalStore> local_;
+  std::unique_ptr<LocalStore> shared_;
+  TableTruth truth_;
+  std::vector<TableAuthority*> authorities_;
+  std::vector<store::Store*> workers_;
+  store::SharedStores stores_;
+  Recorder recorder_{stores_, workers_};
+};
+
 template <class Kind>
 std::unique_ptr<World> make(std::uint64_t seed, Now now) {
   return std::make_unique<Kind>(seed, now);
@@ -104,6 +189,7 @@ std::vector<Subject> subjects() {
   return {
       {"local", make<LocalWorld>},
       {"awkward", make<AwkwardWorld>},
+      {"shared", make<SharedWorld>},
   };
 }
 

@@ -30,6 +30,9 @@ class World {
   // All that was asked arrives, in any order, and all replies come back. No time passes.
   virtual void deliver(Now now) = 0;
 
+  // Whether only the store itself allocates, and nothing of the tests on the way.
+  [[nodiscard]] virtual bool shows_allocations() const { return true; }
+
   // Whether calls may complete later. Without that, nothing below is used.
   [[nodiscard]] virtual bool completes_later() const { return false; }
   // A decision's.
