@@ -10,6 +10,7 @@ namespace sluice::store {
 
 void SharedStore::charge(const Check& check, Now now) noexcept {
   if (!is_shared(check.limit)) return local_.charge(check, now);
+  now = latest(now);
   const SharedTerms* const terms = limits_.find(check.limit);
   if (terms == nullptr) return;
   if (terms->is_keyed && !breaker_of(check.group_key()).is_open()) {
@@ -29,6 +30,7 @@ bool SharedStore::is_under_share(const Check& check, const Holding& holding) con
 
 void SharedStore::refund(const Check& check, Holding& holding, Now now) noexcept {
   if (!is_shared(check.limit)) return local_.refund(check, holding, now);
+  now = latest(now);
   if (holding.ticket == 0 && !is_shared(holding.charge.limit) &&
       !refund_late(check, holding, now)) {
     // What was settled meanwhile stays charged at the authority.
@@ -43,6 +45,7 @@ void SharedStore::refund(const Check& check, Holding& holding, Now now) noexcept
 
 void SharedStore::correct(const Check& check, Holding& holding, Cost cost, Now now) noexcept {
   if (!is_shared(check.limit)) return local_.correct(check, holding, cost, now);
+  now = latest(now);
   if (is_under_share(check, holding)) {
     const Cost before = holding.cost;
     local_.correct(share_check(check, holding.charge.limit), holding, cost, now);
@@ -56,6 +59,7 @@ void SharedStore::correct(const Check& check, Holding& holding, Cost cost, Now n
 
 void SharedStore::renew(const Check& check, Holding& slot, Now now) noexcept {
   if (!is_shared(check.limit)) return local_.renew(check, slot, now);
+  now = latest(now);
   if (is_under_share(check, slot)) {
     return local_.renew(share_check(check, slot.charge.limit), slot, now);
   }

@@ -33,7 +33,7 @@ Completion SharedStore::decide_all(Call& call, Now now) noexcept {
   for (const Check& check : call.asked()) bits |= check.limit;
   if (!is_shared(bits)) [[likely]]
     return local_.decide_all(call, now);
-  return decide_shared(call, now);
+  return decide_shared(call, latest(now));
 }
 
 Completion SharedStore::decide_shared(Call& call, Now now) noexcept {
@@ -243,6 +243,7 @@ void SharedStore::complete_ready(Now now) noexcept {
 void SharedStore::cancel(Call& call, Now now) noexcept {
   const Index index = call.ticket;
   if (index == 0) return;
+  now = latest(now);
   call.ticket = 0;
   Flight& flight = flights_[index];
   for (std::size_t at = 0; at < call.group_count; ++at) {
@@ -260,7 +261,7 @@ void SharedStore::cancel(Call& call, Now now) noexcept {
 // ---- the worker's loop --------------------------------------------------------------------------
 
 void SharedStore::advance(Now now) noexcept {
-  last_turn_ = now.mono;
+  last_turn_ = latest(now);
   authority_.advance(now, *this);
   while (!in_flight_.empty() && flights_[in_flight_.first()].deadline <= now.mono) {
     expire(in_flight_.first(), now);
@@ -274,7 +275,7 @@ MonoTime SharedStore::wake_at() const noexcept {
   constexpr Nanos kSettleAgain = std::chrono::milliseconds{10};
   MonoTime at = authority_.wake_at();
   if (!in_flight_.empty()) at = std::min(at, flights_[in_flight_.first()].deadline);
-  if (!settlements_.empty()) at = std::min(at, last_turn_ + kSettleAgain);
+  if (!settlements_.empty()) at = std::min(at, last_turn_.mono + kSettleAgain);
   return at;
 }
 

@@ -185,6 +185,11 @@ class SharedStore : public Store, private AuthorityListener {
   [[nodiscard]] bool settle_next(Now now) noexcept;
   [[nodiscard]] bool is_under_share(const Check& check, const Holding& holding) const noexcept;
 
+  // Callers that were completed later act with the time of their request. Deadlines are in the order
+  // of calls, so time never goes back here.
+  [[nodiscard]] Now latest(Now now) const noexcept {
+    return now.mono < last_turn_.mono ? last_turn_ : now;
+  }
   static std::span<const Check> checks_of(const Call& call, const Group& group) noexcept {
     return call.asked().subspan(group.first, group.count);
   }
@@ -217,7 +222,7 @@ class SharedStore : public Store, private AuthorityListener {
   DeniedUntil denied_;
   Settlements settlements_;
   std::size_t settling_ = 0;  // calls without a reply
-  MonoTime last_turn_;        // of the worker's loop
+  Now last_turn_;             // of the worker's loop
   SharedHoldings holdings_;
 
   // For one decision in the table.

@@ -21,6 +21,31 @@ TEST_F(SharedStoreTest, LocalCallsDoNotReachTheAuthority) {
   EXPECT_EQ(store_->counts().decides, 2U);
 }
 
+// A caller that is completed later acts with the time of its request: the engine asks shared shadow
+// rules then. Their budget begins with the turn that completed it, and so does their place among the
+// deadlines.
+TEST_F(SharedStoreTest, CountsTheBudgetFromTheLastTurn) {
+  const LimitNumber limit = shared(window(10));
+  const Now asked = now_;
+  Asking first;
+  group(first, check(limit, 1));
+  ASSERT_EQ(decide(first), Completion::later);
+  pass(15ms);
+  authority_.admit();
+  advance(1ms);
+  ASSERT_EQ(first.completions, 1);
+
+  Asking second;
+  group(second, check(limit, 2));
+  second.completed = [](Call& done) noexcept { ++static_cast<Asking&>(done).completions; };
+  ASSERT_EQ(store_->decide_all(second, asked), Completion::later);
+  EXPECT_EQ(store_->wake_at(), now_.mono + 20ms);
+  advance(19ms);
+  EXPECT_EQ(second.completions, 0);
+  advance(1ms);
+  EXPECT_EQ(second.completions, 1);
+}
+
 TEST_F(SharedStoreTest, CompletesOnceWithTheReply) {
   Asking call;
   group(call, check(shared(window(10)), 1));
