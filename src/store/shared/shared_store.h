@@ -83,7 +83,9 @@ class SharedStore : public Store, private AuthorityListener {
 
   // How much is kept at the moment, for tests and metrics.
   [[nodiscard]] std::size_t calls_in_flight() const noexcept { return flights_.used(); }
-  [[nodiscard]] std::size_t groups_asked() const noexcept { return asked_.used(); }
+  // Without a reply; and those that are kept because their late charges may be refunded.
+  [[nodiscard]] std::size_t groups_asked() const noexcept { return asked_.used() - late_count_; }
+  [[nodiscard]] std::size_t late_charges() const noexcept { return late_count_; }
   [[nodiscard]] std::size_t holdings_in_use() const noexcept { return holdings_.in_use(); }
   [[nodiscard]] std::size_t settlements_waiting() const noexcept { return settlements_.size(); }
 
