@@ -71,7 +71,10 @@ void RedisNode::serve() {
   for (std::string_view rest = request.message; !rest.empty();) {
     const std::vector<std::string_view> words = take_command(rest);
     if (words.size() == 1 && words[0] == kSync) return send_snapshot(request.from);
-    append_reply(buffer_, server_.handle(words, process_.clock().wall()));
+    const WallTime wall = process_.clock().wall();
+    const Reply reply = server_.handle(words, wall);
+    if (observer_ != nullptr) observer_->executed(address_, request.from, words, reply, wall);
+    append_reply(buffer_, reply);
   }
   network_.send(request.from, buffer_);
 }

@@ -22,6 +22,19 @@
 
 namespace sluice::sim {
 
+// What is told of every command that a server has executed.
+class RedisObserver {
+ public:
+  RedisObserver() = default;
+  RedisObserver(const RedisObserver&) = delete;
+  RedisObserver& operator=(const RedisObserver&) = delete;
+  virtual ~RedisObserver() = default;
+
+  // Commands of one connection come in their order. `wall` is the server's clock.
+  virtual void executed(Address server, Socket client, Words command, const Reply& reply,
+                        WallTime wall) = 0;
+};
+
 // One thread. World and network outlive it, and it outlives all events.
 class RedisNode final : private Listener {
  public:
@@ -39,6 +52,8 @@ class RedisNode final : private Listener {
   [[nodiscard]] Address address() const noexcept { return address_; }
   [[nodiscard]] Process& process() noexcept { return process_; }
   [[nodiscard]] RedisServer& server() noexcept { return server_; }
+  // One of them, which outlives the node.
+  void observe(RedisObserver& observer) noexcept { observer_ = &observer; }
 
   // Becomes a replica of this node and closes the connections of its clients; its own data goes as
   // soon as the primary's arrive.
@@ -91,6 +106,7 @@ class RedisNode final : private Listener {
   Address address_;
   Settings settings_;
   RedisServer server_;
+  RedisObserver* observer_ = nullptr;
   Clients clients_handler_{*this};
   Upstream upstream_handler_{*this};
   Crashes crashes_{*this};
