@@ -187,8 +187,8 @@ class SharedStore : public Store, private AuthorityListener {
   [[nodiscard]] bool settle_next(Now now) noexcept;
   [[nodiscard]] bool is_under_share(const Check& check, const Holding& holding) const noexcept;
 
-  // Callers that were completed later act with the time of their request. Deadlines are in the order
-  // of calls, so time never goes back here.
+  // Callers that were completed later act with the time of their request. Deadlines are in the
+  // order of calls, so time never goes back here.
   [[nodiscard]] Now latest(Now now) const noexcept {
     return now.mono < last_turn_.mono ? last_turn_ : now;
   }
