@@ -45,8 +45,8 @@ class Limits {
 
   // For keys of local limits: the state file's.
   [[nodiscard]] virtual DigestSecret secret() const noexcept = 0;
-  // For keys of shared limits: the cluster's. Until it is known the keys are as for local limits, and
-  // the store decides shared limits by their `on_failure`.
+  // For keys of shared limits: the cluster's. Until it is known the keys are as for local limits,
+  // and the store decides shared limits by their `on_failure`.
   [[nodiscard]] virtual std::optional<DigestSecret> shared_secret() const noexcept {
     return std::nullopt;
   }

@@ -279,8 +279,8 @@ class Explain(ScenarioTest):
         done = sluice(*self.explain("POST /login/.", "--repeat", "4"))
         self.assertEqual(done.code, 1)
         self.assertIn("rejected with 429: limited by login-failures", done.out)
-        told = "repeat    the last of 4 requests; the responses to the others are assumed to count\n"
-        self.assertIn(told, done.out)
+        told = "the last of 4 requests; the responses to the others are assumed to count\n"
+        self.assertIn("repeat    " + told, done.out)
         self.assertNotIn("repeat", sluice(*self.explain("POST /login")).out)
         other = sluice(*self.explain("GET /v1/x", "--host", "api.example.com", "--repeat", "2"))
         self.assertIn("repeat    the last of 2 requests\n", other.out)

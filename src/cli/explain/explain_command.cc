@@ -14,7 +14,7 @@ constexpr const char* kExplainFooter =
 client, every rule and why it applies or not, its key, its limits, and the decision; for a gateway
 also the route and the upstream. All counters start at zero; --repeat sends the request several
 times and explains the last. For rules that count some responses only (`count`), each response
-before the last is assumed to be one that counts.
+before the last is assumed to count.
 
 A --descriptor beside the request is for rules that match its entries. Without a request, the
 descriptors are checked against the envoyproxy/ratelimit trees of the configuration (rules_from), as

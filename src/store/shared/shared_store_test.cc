@@ -22,8 +22,8 @@ TEST_F(SharedStoreTest, LocalCallsDoNotReachTheAuthority) {
 }
 
 // A caller that is completed later acts with the time of its request: the engine asks shared shadow
-// rules then. Their budget begins with the turn that completed it, and so does their place among the
-// deadlines.
+// rules then. Their budget begins with the turn that completed it, and so does their place among
+// the deadlines.
 TEST_F(SharedStoreTest, CountsTheBudgetFromTheLastTurn) {
   const LimitNumber limit = shared(window(10));
   const Now asked = now_;
