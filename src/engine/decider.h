@@ -86,6 +86,8 @@ class Decider {
   // `limits` is the registry of the store's limits. All ops are settled or abandoned before the
   // decider is destroyed, and the store completes no call afterwards.
   Decider(store::Store& store, store::Limits& limits);
+  Decider(const Decider&) = delete;
+  Decider& operator=(const Decider&) = delete;
   ~Decider();
 
   // For requests from now on; requests in flight keep their rules. Rules and an identifier are
