@@ -34,11 +34,13 @@ constexpr std::array kStoreSums{&StoreCounts::decides, &StoreCounts::charges,
                                 &StoreCounts::late,    &StoreCounts::charges_unrefundable};
 
 // A new count has to be in one of these lists.
-static_assert(sizeof(frontend::FrontendReport) == kFrontendSums.size() * sizeof(std::uint64_t) +
-                                                      sizeof(frontend::FrontendReport::upstreams));
+static_assert(sizeof(frontend::FrontendReport) ==
+              kFrontendSums.size() * sizeof(std::uint64_t) +
+                  sizeof(decltype(frontend::FrontendReport::upstreams)));
 static_assert(sizeof(StoreCounts) == kStoreSums.size() * sizeof(std::uint64_t));
 static_assert(sizeof(WorkerReport) == kWorkerSums.size() * sizeof(std::uint64_t) +
-                                          sizeof(WorkerReport::frontends) + sizeof(StoreCounts));
+                                          sizeof(decltype(WorkerReport::frontends)) +
+                                          sizeof(StoreCounts));
 
 void add_sums(const auto& one, auto& to, const auto& fields) {
   for (const auto field : fields) to.*field += one.*field;
