@@ -116,10 +116,10 @@ void Ledger::finish_call(Called& call) {
 // last words may be lost.
 void Ledger::check_accounts(const std::map<Incarnation, Dropped>& alive) {
   for (const auto& [id, sum] : accounts_) {
-    const auto& [field, node] = id;
+    const auto& field = id.first;
+    const auto& node = id.second;
     const auto rule = fields_.contains(field) ? fields_.at(field).first : kNone;
-    const auto fail = [&, &field = field, &node = node](std::string_view what, std::int64_t is,
-                                                        std::int64_t expected) {
+    const auto fail = [&](std::string_view what, std::int64_t is, std::int64_t expected) {
       violated("I2", fmt::format("node {}: {}: {} instead of {} ({})", node.node, what, is,
                                  expected, named(field, rule)));
     };
@@ -170,7 +170,8 @@ void Ledger::check_admissions() {
     if (admission.cost > 0) by_life[{admission.field, admission.life}].push_back(&admission);
   }
   for (auto& [id, all] : by_life) {
-    std::ranges::stable_sort(all, {}, &Admission::server_us);
+    // At one instant in the order in which they happened, which is that of their addresses.
+    std::ranges::sort(all, {}, [](const Admission* one) { return std::pair{one->server_us, one}; });
     check_field(all);
   }
 }
@@ -272,7 +273,7 @@ void Ledger::check_shares() {
     for (const ByShare* const one : admitted) {
       spent.push_back({one->at.mono.time_since_epoch().count() / 1'000, one->cost});
     }
-    std::ranges::stable_sort(spent, {}, &Spent::at);
+    std::ranges::sort(spent, {}, &Spent::at);
     const Nanos period = limit.unit ? std::chrono::hours{23} : limit.period;
     const std::int64_t is = most_in(spent, period.count() / 1'000);
     if (is <= most || rules_.at(admitted[0]->rule).resets) continue;
