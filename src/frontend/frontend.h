@@ -9,11 +9,13 @@
 //
 //   kind.read()          the section becomes a FrontendConfig; every mistake is reported
 //   frontend.load()      its files are opened
-//   frontend.accepted()  nothing is wrong with the whole file: the result is its part of the
-//   snapshot frontend.opened()    once, with the sockets that were opened or inherited on_worker()
-//   once per worker, or on_thread() once per server worker.use()         with every snapshot,
-//   between two turns of the loop worker.accept()      with every connection worker.drain() when
-//   the server stops: its listeners are closed by then worker.report()      when the operator looks
+//   frontend.accepted()  the whole file is right: the result is its part of the snapshot
+//   frontend.opened()    once, with the sockets that were opened or inherited
+//   on_worker()          once per worker, or on_thread() once per server
+//   worker.use()         with every snapshot, between two turns of the loop
+//   worker.accept()      with every connection
+//   worker.drain()       when the server stops: its listeners are closed by then
+//   worker.report()      when the operator looks
 //
 // Virtual calls are made per connection, per reload and per report, none per request.
 #pragma once
