@@ -115,13 +115,12 @@ void Ledger::executed(Address server, Socket client, Words command, const Reply&
   if (is_numbered) {
     auto& lives = numbered_[{std::string{command[kSessionWord]},
                              number_of<std::uint64_t>(command[kSequenceWord])}];
-    // Only a server that lost what it knew applies a number again.
-    const bool is_first = lives.empty();
+    // Only a server that lost what it knew applies a number again, and then it counts there.
+    execution.is_first = lives.empty();
     if (!lives.insert(execution.life).second) {
       violated("I2", fmt::format("a numbered call was applied twice: {} of node {}", operation,
                                  execution.node.node));
     }
-    if (!is_first) return;
   }
   if (execution.what == What::refund) return execute_refunds(execution, command);
   execute_parts(execution, command, reply);
@@ -136,7 +135,7 @@ void Ledger::execute_parts(const Execution& execution, Words command, const Repl
     const std::int64_t charged = reply.items.at(numbers + kCharged).integer;
     Account& of_node = account(execution.node, field);
     if (execution.what == What::decide) of_node.executed_done += charged;
-    if (execution.what == What::charge) {
+    if (execution.what == What::charge && execution.is_first) {
       of_node.charges_asked += number_of<std::int64_t>(command[i + kCostWord]);
     }
     if (execution.what != What::decide) field_lives_[{field, execution.life}].was_forced = true;
@@ -152,8 +151,10 @@ void Ledger::execute_refunds(const Execution& execution, Words command) {
   for (std::size_t i = kRecords; i + kWordsOfRecord <= command.size(); i += kWordsOfRecord) {
     const FieldKey field{.key = execution.key, .field = number_of<store::FieldId>(command[i], 16)};
     const auto amount = number_of<std::int64_t>(command[i + kAmountWord]);
-    account(execution.node, field).refunds_executed += amount;
-    ++summary_.refunds;
+    if (execution.is_first) {
+      account(execution.node, field).refunds_executed += amount;
+      ++summary_.refunds;
+    }
     const auto life = field_lives_.find({field, execution.life});
     if (life == field_lives_.end()) continue;
     // A charge of another life is void here.

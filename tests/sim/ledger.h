@@ -199,6 +199,7 @@ class Ledger final : public RedisObserver {
     std::int64_t server_us = 0;
     WorldTime at;
     bool done = false;      // status 1
+    bool is_first = true;   // of its number, in any life
     bool reported = false;  // to an authority
   };
   struct CalledGroup {
