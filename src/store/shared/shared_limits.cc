@@ -11,7 +11,8 @@ namespace sluice::store {
 namespace {
 
 constexpr LimitNumber kSharedBit = LimitNumber{1} << 31U;
-constexpr std::uint32_t kGenerations = 1U << 15U;
+// One less than 15 bits hold: the largest number there is stands for none.
+constexpr std::uint32_t kGenerations = (1U << 15U) - 1;
 
 LimitNumber number_of(std::size_t place, std::uint32_t generation) noexcept {
   return kSharedBit | (generation % kGenerations) << 16U | static_cast<LimitNumber>(place);
